@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,7 @@ from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.passwords import read_new_password
 from gatewayfilter.errors import AccountError
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import Account
     from gatewayfilter.use_cases.access.accounts import Accounts
-
-_LONGEST_LINE = 2_000
 
 _role_choice = click.Choice(["viewer", "approver", "admin"])
 _password_option = click.option("--password-stdin", is_flag=True, help="Read the password from the first line of standard input.")
@@ -191,24 +189,6 @@ def enable_user(invocation: Invocation, *, name: str) -> None:
 
 
 user_group.add_command(token_group)
-
-
-def read_new_password(account_name: str, *, from_stdin: bool) -> str:
-    """Returns a new password, from a prompt or from the first line of standard input.
-
-    Raises:
-        AccountError: it cannot be one, or there is no terminal to ask at.
-    """
-    from gatewayfilter.use_cases.access.passwords import check_new_password
-
-    if from_stdin:
-        password = sys.stdin.readline(_LONGEST_LINE).rstrip("\r\n")
-    elif sys.stdin.isatty():
-        password = str(click.prompt(f"New password of {account_name}", hide_input=True, confirmation_prompt=True))
-    else:
-        raise AccountError("there is no terminal to ask for a password at: give --password-stdin")
-    check_new_password(password, account_name)
-    return password
 
 
 def _change(invocation: Invocation, name: str, action: str, change: Callable[[Accounts, Account], str], detail: str = "") -> None:
