@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gatewayfilter.cli.operate.first_account import FirstAccount, add_first_account, ask_first_account, first_account_step
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.command_context import open_store
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from gatewayfilter.cli.operate.first_account import Credentials
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.config import Settings
     from gatewayfilter.sources import Bundle
@@ -43,10 +45,11 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 @click.option("--timezone", default="", metavar="ZONE", help="Time zone of schedules, such as Europe/Berlin (filter.timezone).")
 @click.option("--without", multiple=True, metavar="LIST", help="Leave out this list; may be given several times.")
 @click.option("--no-safe-search", is_flag=True, help="Leave search engines and YouTube as they are.")
+@click.option("--no-account", is_flag=True, help="Do not ask for the first account of the dashboard.")
 @click.option("--yes", is_flag=True, help="Do not ask: what is not given stays as it is. Needs --for.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.pass_obj
-def setup(
+def setup(  # noqa: PLR0913  one for each option
     invocation: Invocation,
     *,
     purpose: str | None,
@@ -54,13 +57,15 @@ def setup(
     timezone: str,
     without: tuple[str, ...],
     no_safe_search: bool,
+    no_account: bool,
     yes: bool,
     dry_run: bool,
 ) -> int:
     """Choose lists and settings for a home, a school or an office, and put them in force.
 
     Subscribes to fitting lists of the catalogue, writes settings into the configuration file, and sets values of the policy
-    default. It can be repeated: what is there stays. Exit code 1 when a list could not be fetched yet; the running filter
+    default. At a terminal it asks for the first account of the dashboard while there is none. It can be repeated: what is there
+    stays. Exit code 1 when a list could not be fetched yet; the running filter
     tries again.
     """
     from gatewayfilter.use_cases.setup import SetupChoices, apply_setup, config_file_of, plan_setup
@@ -82,29 +87,52 @@ def setup(
         return _finish_dry_run(invocation, plan)
     if asks and not plan.is_empty and not click.confirm("Carry this out?", default=True):
         return 1
+    account = _planned_account(loaded.settings, wanted=not no_account)
+    credentials = ask_first_account() if asks and account is FirstAccount.BROWSER else None
     from contextlib import closing
 
     from gatewayfilter.wiring import prepare_data_dir
 
     prepare_data_dir(loaded.settings)
-    with closing(open_store(loaded.settings)) as store, showing(quiet=invocation.json) as progress:
-        result = apply_setup(loaded, store, plan, progress)
+    with closing(open_store(loaded.settings)) as store:
+        if credentials is not None:
+            account = add_first_account(store, credentials)
+        with showing(quiet=invocation.json) as progress:
+            result = apply_setup(loaded, store, plan, progress)
     if invocation.json:
-        print_json({"plan": plan, "results": result.results, "published": result.published})
+        print_json({"plan": plan, "results": result.results, "published": result.published, "account": account})
     else:
         _show_result(result)
-        _show_next_steps(loaded.settings, plan)
+        if credentials is not None:
+            _show_account(credentials, account)
+        _show_next_steps(loaded.settings, plan, account)
     return 1 if result.pending else 0
+
+
+def _has_database(settings: Settings) -> bool:
+    return bool(settings.store.url) or (settings.data_dir / "gatewayfilter.sqlite3").exists()
 
 
 def _policies(settings: Settings) -> PolicySet:
     """Returns the policies; none where there is no database yet, which is not made."""
     from contextlib import closing
 
-    if not settings.store.url and not (settings.data_dir / "gatewayfilter.sqlite3").exists():
+    if not _has_database(settings):
         return PolicySet()
     with closing(open_store(settings)) as store:
         return store.policies.read()
+
+
+def _planned_account(settings: Settings, *, wanted: bool) -> FirstAccount:
+    """Returns what becomes of the first account without questions."""
+    from contextlib import closing
+
+    if not wanted or not settings.web.listen:
+        return FirstAccount.SKIPPED
+    if not _has_database(settings):
+        return FirstAccount.BROWSER
+    with closing(open_store(settings)) as store:
+        return FirstAccount.THERE if store.accounts.exist() else FirstAccount.BROWSER
 
 
 def _asked(settings: Settings, given: SetupChoices) -> SetupChoices:
@@ -163,7 +191,7 @@ def _show_plan(plan: SetupPlan) -> None:
 
 def _finish_dry_run(invocation: Invocation, plan: SetupPlan) -> int:
     if invocation.json:
-        print_json({"plan": plan, "results": [], "published": None})
+        print_json({"plan": plan, "results": [], "published": None, "account": None})
     else:
         say("Nothing was changed.")
     return 0
@@ -178,7 +206,14 @@ def _show_result(result: SetupResult) -> None:
         say(f"{item.name}: pending, the running filter fetches it later: {item.error}", err=True)
 
 
-def _show_next_steps(settings: Settings, plan: SetupPlan) -> None:
+def _show_account(credentials: Credentials, account: FirstAccount) -> None:
+    if account is FirstAccount.ADDED:
+        say(f"Added {credentials.name}, admin of the dashboard.")
+    else:
+        say(f"There is an account by now: {credentials.name} was not added.", err=True)
+
+
+def _show_next_steps(settings: Settings, plan: SetupPlan, account: FirstAccount) -> None:
     from gatewayfilter.settings import split_address
     from gatewayfilter.use_cases.filter_status import running_listen
 
@@ -201,3 +236,5 @@ def _show_next_steps(settings: Settings, plan: SetupPlan) -> None:
         shown = f"[{shown}]" if ":" in shown else shown
         say(f"  2. on each device, set the proxy to {shown}:{port}, open http://{shown}:{port}/ and install the certificate")
     say(as_callable("  3. check: gatewayfilter status"))
+    if account is FirstAccount.BROWSER:
+        say(f"  4. {first_account_step(settings, listen)}")

@@ -12,12 +12,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gatewayfilter import wiring
+from gatewayfilter.cli.operate.first_account import Credentials, FirstAccount, add_first_account
+from gatewayfilter.config import load
 from tests.sources.list_server import BUNDLED, ListServer, ut1_archive
 
 type Cli = Callable[..., Any]
@@ -234,11 +238,25 @@ def test_the_wizard_asks_shows_and_does(bundled: Path, cli: Cli) -> None:
     shown = read_until(terminal, "Carry this out? [Y/n]:")
     assert "9 lists of others, about" in shown
     os.write(terminal, b"\n")
+    read_until(terminal, "Name [")
+    os.write(terminal, b"two words\n")
+    assert "letters, digits" in read_until(terminal, "Name [")
+    os.write(terminal, b"ada\n")
+    read_until(terminal, "New password of ada:")
+    for password, prompt in ((b"short", "New password of ada:"), (b"long enough, really", "")):
+        os.write(terminal, password + b"\n")
+        read_until(terminal, "Repeat for confirmation:")
+        os.write(terminal, password + b"\n")
+        if prompt:
+            assert "at least 10 characters" in read_until(terminal, prompt)
     end = read_until(terminal, "")
     os.close(terminal)
     assert process.wait(60) == 0, end
     assert "9 lists with 9 entries in force." in end
     assert "start the filter:" in end
+    assert "Added ada, admin of the dashboard." in end
+    assert "long enough" not in end
+    assert [(item["name"], item["role"]) for item in cli("user", "list", "--json").json] == [("ada", "admin")]
     assert cli("config", "show", "filter.timezone", "--json").json["filter.timezone"]["value"] == "Asia/Shanghai"
 
 
@@ -250,6 +268,42 @@ def test_saying_no_changes_nothing(bundled: Path, state: Path) -> None:
     os.close(terminal)
     assert process.wait(60) == 1
     assert not state.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["--no-account"], []])
+def test_no_account_is_asked_for_where_none_is_wanted_or_one_is_there(bundled: Path, cli: Cli, arguments: list[str]) -> None:
+    cli("setup", "--yes", "--for", "home", "--no-account")
+    if not arguments:
+        cli("user", "add", "kim", "--password-stdin", stdin="long enough, really\n")
+    process, terminal = in_terminal(bundled, "setup", "--for", "home", "--listen", "127.0.0.1:9", "--timezone", "UTC", *arguments)
+    read_until(terminal, "Carry this out? [Y/n]:")
+    os.write(terminal, b"y\n")
+    end = read_until(terminal, "")
+    os.close(terminal)
+    assert process.wait(60) == 0, end
+    assert "Name [" not in end
+    assert "first account" not in end
+
+
+def test_without_questions_the_browser_makes_the_first_account(cli: Cli, bundled: Path) -> None:
+    del bundled
+    here = cli("setup", "--yes", "--for", "home").out
+    assert "4. make the first account of the dashboard: open http://127.0.0.1:8081/ in the browser of this machine, or " in here
+    elsewhere = cli("setup", "--yes", "--for", "home", "--listen", "192.0.2.1:8080").out
+    assert re.search(r"open the address that \S*gatewayfilter run prints, or \S*gatewayfilter user add NAME", elsewhere)
+    assert cli("setup", "--yes", "--for", "home", "--json").json["account"] == "browser"
+    assert cli("setup", "--yes", "--for", "home", "--no-account", "--json").json["account"] == "skipped"
+    cli("user", "add", "kim", "--password-stdin", stdin="long enough, really\n")
+    assert cli("setup", "--yes", "--for", "home", "--json").json["account"] == "there"
+    assert "first account" not in cli("setup", "--yes", "--for", "home").out
+
+
+def test_an_account_made_meanwhile_stays_the_first(tmp_path: Path) -> None:
+    with closing(wiring.open_store(load(options={"data_dir": tmp_path}).settings)) as store:
+        assert add_first_account(store, Credentials("ada", "long enough, really")) is FirstAccount.ADDED
+        assert add_first_account(store, Credentials("eve", "long enough, really")) is FirstAccount.THERE
+        assert [account.name for account in store.accounts.all()] == ["ada"]
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
