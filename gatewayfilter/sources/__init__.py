@@ -1,11 +1,12 @@
-"""Block lists of other publishers: read in any format, subscribed to, kept on disk, and compiled into snapshots."""
+"""Block lists of other publishers: read in any format, subscribed to, kept on disk, and compiled into snapshots.
+
+`publish` and `formats.parse`, which import numpy, are imported by their names.
+"""
 
 from gatewayfilter.sources.catalog import Bundle, CatalogEntry
 from gatewayfilter.sources.categories import Categories, Category
 from gatewayfilter.sources.formats.detect import sniff
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.formats.parse import count_list, parse_list
-from gatewayfilter.sources.publish import PublishReport, SourceReport, build_snapshot, load_lists, publish
 from gatewayfilter.sources.services import OWN_NAME, load_services
 from gatewayfilter.sources.subscription import Definition, SourceFile, SourceState, Subscription, UpdateResult, UpdateStatus
 from gatewayfilter.sources.subscriptions import Subscriptions
@@ -19,19 +20,12 @@ __all__ = [
     "Definition",
     "ListFormat",
     "ParseReport",
-    "PublishReport",
     "SourceFile",
-    "SourceReport",
     "SourceState",
     "Subscription",
     "Subscriptions",
     "UpdateResult",
     "UpdateStatus",
-    "build_snapshot",
-    "count_list",
-    "load_lists",
     "load_services",
-    "parse_list",
-    "publish",
     "sniff",
 ]

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import ListError, SnapshotError
+from gatewayfilter.engine.snapshot.sizes import published_sizes
+from gatewayfilter.errors import ListError
 from gatewayfilter.model import Pause
 from gatewayfilter.sources import Subscription
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.process_facts import process_facts
-from gatewayfilter.wiring import services, snapshot_folder, subscriptions
+from gatewayfilter.wiring import services, subscriptions
 
 _SILENT_S: Final = 30.0
 """A worker writes its status every second, later under load."""
@@ -228,7 +229,7 @@ def _lists(settings: Settings) -> ListStatus:
     own = [item for item in subscriptions(settings).all() if item.definition.enabled and not item.definition.bundled]
     fetched = [item for item in own if not item.is_pending]
     oldest = min(fetched, key=lambda item: item.state.checked_at, default=None)
-    entries, rules = _published(settings)
+    entries, rules = published_sizes(settings.data_dir / "snapshots")
     return ListStatus(
         subscribed=len(own),
         entries=entries,
@@ -242,17 +243,6 @@ def _lists(settings: Settings) -> ListStatus:
 
 def _names(items: Iterator[Subscription]) -> tuple[str, ...]:
     return tuple(item.definition.name for item in items)
-
-
-def _published(settings: Settings) -> tuple[int, int]:
-    try:
-        snapshot, _ = snapshot_folder(settings).open_newest(verify=False)
-    except SnapshotError:
-        return 0, 0
-    try:
-        return snapshot.info.blacklist, snapshot.info.adblock_rules
-    finally:
-        snapshot.close()
 
 
 def _today(store: Store, now: float) -> TodayCounts:

@@ -1,15 +1,18 @@
 """HTTPS: the certificate authority, and the apps that accept no certificate of it."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from gatewayfilter.certificates.authority import CaFormat, CertificateAuthority, ensure_ca
-from gatewayfilter.certificates.renewal import activate_next, make_next, next_authority, renew_same_key
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import MissingItemError, StartupError
 from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedAppsFile
 from gatewayfilter.urls import canonical_host
+
+if TYPE_CHECKING:  # cryptography takes 12 MB: functions import it, of which the dashboard calls some in a child process
+    from gatewayfilter.certificates.authority import CaFormat, CertificateAuthority
 
 type Renewal = Literal["same-key", "new-key", "activate"]
 """The same authority for another ten years; the next one with a new key; the next one put into force."""
@@ -45,6 +48,9 @@ def authorities(settings: Settings) -> Authorities:
     Raises:
         StartupError: one cannot be read.
     """
+    from gatewayfilter.certificates.authority import ensure_ca  # noqa: PLC0415  see above
+    from gatewayfilter.certificates.renewal import next_authority  # noqa: PLC0415
+
     folder = settings.data_dir / "ca"
     waiting = next_authority(folder)
     return Authorities(_facts(ensure_ca(folder)), _facts(waiting) if waiting is not None else None)
@@ -62,6 +68,9 @@ def certificate(settings: Settings, form: CaFormat, *, waiting: bool = False) ->
         MissingItemError: none is waiting.
         StartupError: it cannot be read.
     """
+    from gatewayfilter.certificates.authority import ensure_ca  # noqa: PLC0415  see above
+    from gatewayfilter.certificates.renewal import next_authority  # noqa: PLC0415
+
     folder = settings.data_dir / "ca"
     found = next_authority(folder) if waiting else ensure_ca(folder)
     if found is None:
@@ -75,6 +84,9 @@ def renew_authority(settings: Settings, step: Renewal) -> AuthorityFacts:
     Raises:
         StartupError: there is none to activate, or it cannot be read or written.
     """
+    from gatewayfilter.certificates.authority import ensure_ca  # noqa: PLC0415  see above
+    from gatewayfilter.certificates.renewal import activate_next, make_next, renew_same_key  # noqa: PLC0415
+
     folder = settings.data_dir / "ca"
     ensure_ca(folder)
     steps = {"same-key": renew_same_key, "new-key": make_next, "activate": activate_next}

@@ -8,9 +8,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from gatewayfilter.errors import ConfigError
 
 
@@ -39,6 +36,9 @@ def write_settings(file: Path, values: Mapping[str, object]) -> None:
 
 def with_settings(text: str, values: Mapping[str, object], name: str = "the file") -> str:
     """Returns the text of a TOML file with these values set (`write_settings`)."""
+    import tomlkit  # noqa: PLC0415  for changes alone
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
     try:
         wanted = tomllib.loads(text)
         document: Any = tomlkit.parse(text)

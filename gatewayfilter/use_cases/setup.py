@@ -4,22 +4,27 @@ Both steps can be repeated: what is there already is left as it is, and what an 
 plan. The command's wizard asks for the choices; any other front end can do so as well.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gatewayfilter.config import Loaded, Settings, split_address
 from gatewayfilter.engine.policies.time_windows import find_zone
 from gatewayfilter.errors import ConfigError, PolicyError, SourceError
 from gatewayfilter.model import DEFAULT, Policy, PolicySet, policy_values, with_value
-from gatewayfilter.sources import PublishReport, Subscriptions, UpdateResult, UpdateStatus
+from gatewayfilter.sources import Subscriptions, UpdateResult, UpdateStatus
 from gatewayfilter.sources.parallel import WIDTH
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.use_cases.settings_writer import with_settings, write_settings
 from gatewayfilter.wiring import Progress, prepare_data_dir, publish_now, subscriptions
+
+if TYPE_CHECKING:  # with numpy, when something is published
+    from gatewayfilter.sources.publish import PublishReport
 
 _POLICY_VALUES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "home": (("safesearch", "on"), ("youtube", "moderate")),

@@ -1,5 +1,9 @@
 """The ASGI application of the dashboard and its API."""
 
+import json
+import zlib
+from typing import Any
+
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp
@@ -29,7 +33,29 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
         authenticator: finds who sends a request.
         tls: whether the connection is encrypted.
     """
-    app = FastAPI(
+    app = _application()
+    assets = Assets()
+    app.state.services, app.state.authenticator, app.state.pages = services, authenticator, Pages(assets)
+    app.state.tls = tls
+    install_error_answers(app)
+    app.include_router(_static(assets))
+    _include_api(app)
+    for router in pages.routers():
+        app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
+    web = services.settings.web
+    host = split_address(web.listen)[0] if web.listen else "localhost"
+    once = Idempotency(app, services.store, services.clock)
+    return Gate(once, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
+
+
+def compressed_document() -> bytes:
+    """Returns the OpenAPI document as JSON, compressed by zlib."""
+    document = FastAPI.openapi(_include_api(_application()))
+    return zlib.compress(json.dumps(document).encode())
+
+
+def _application() -> "_Application":
+    return _Application(
         title="GatewayFilter",
         version=__version__,
         summary="The filter's REST API: everything that its commands and its dashboard do.",
@@ -38,19 +64,26 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    assets = Assets()
-    app.state.services, app.state.authenticator, app.state.pages = services, authenticator, Pages(assets)
-    app.state.tls = tls
-    install_error_answers(app)
-    app.include_router(_static(assets))
+
+
+def _include_api(app: "_Application") -> "_Application":
     for router in api.routers():
         app.include_router(router, prefix="/api/v1", dependencies=[Depends(check_csrf)])
-    for router in pages.routers():
-        app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
-    web = services.settings.web
-    host = split_address(web.listen)[0] if web.listen else "localhost"
-    once = Idempotency(app, services.store, services.clock)
-    return Gate(once, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
+    return app
+
+
+class _Application(FastAPI):
+    """Keeps the OpenAPI document compressed. The child process makes it: that takes 10 MB."""
+
+    _document: bytes = b""
+
+    def openapi(self) -> dict[str, Any]:
+        """Returns the OpenAPI document."""
+        if not self._document:
+            services: WebServices = self.state.services
+            self._document = services.child.run("gatewayfilter.web.app:compressed_document")
+        document: dict[str, Any] = json.loads(zlib.decompress(self._document))
+        return document
 
 
 def _static(assets: Assets) -> APIRouter:

@@ -4,11 +4,14 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Final
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, split_address
@@ -16,13 +19,19 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
+from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 256
 """Connections at once, live logs included; further ones get 503."""
+THREADS: Final = 8
+"""Requests that are worked on at once; further ones wait."""
+STREAM_THREADS: Final = 2
+"""Threads that read for live logs."""
 _TICK_S: Final = 5.0
+_RELEASE_S: Final = 15.0
 _DRAIN_S: Final = 2
 
 
@@ -49,6 +58,7 @@ def serve(loaded: Loaded) -> None:
         StoreError: the database cannot be opened.
     """
     settings = loaded.settings
+    limit_heaps()
     with _listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
@@ -75,6 +85,7 @@ def serve(loaded: Loaded) -> None:
             from gatewayfilter.web.tls import server_context  # noqa: PLC0415  7 MB that loopback does without
 
             server.config.ssl = server_context(settings)
+        keep_imported()
         asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), tls=tls))
 
 
@@ -83,11 +94,17 @@ async def _run(server: _Server, listener: socket.socket, status: StatusFile, *, 
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     url = f"{'https' if tls else 'http'}://{address}/"
     _log.info("the dashboard is on %s", url)
+    current_default_thread_limiter().total_tokens = THREADS
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(STREAM_THREADS))
     serving = asyncio.create_task(server.serve([listener]))
+    released_at = time.monotonic()
     try:
         while not serving.done():
             status.write(state="serving", listen=address, url=url)
             await asyncio.wait([serving], timeout=_TICK_S)
+            if time.monotonic() > released_at + _RELEASE_S:
+                await asyncio.to_thread(release_memory)
+                released_at = time.monotonic()
         await serving
     finally:
         status.remove()

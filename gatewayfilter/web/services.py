@@ -1,4 +1,4 @@
-"""What all requests of the dashboard share: settings, database, the engine over the newest lists, catalogues."""
+"""What all requests of the dashboard share: settings, database, child processes, catalogues."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.source_worker import SourceWorker
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
-    from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.use_cases.filter_status import FilterStatus
+    from gatewayfilter.use_cases.https import Authorities
     from gatewayfilter.use_cases.log_clients import LogClients
     from gatewayfilter.use_cases.metrics.exposition import StatusCollector
 
@@ -45,7 +45,8 @@ class WebServices:
         clock: Unix seconds.
 
     Attributes:
-        child: does what loads the classifier.
+        child: does what loads the classifier, or cryptography.
+        checker: keeps the engine over the newest lists, for checks of URLs.
         fetching: fetches pages by the crawler; apart, so that a slow site holds up nothing else.
     """
 
@@ -54,10 +55,9 @@ class WebServices:
         self.store = store
         self.clock = clock
         self.child = ChildProcess()
+        self.checker = ChildProcess()
         self.fetching = ChildProcess(FETCH_TIMEOUT_S, idle_s=FETCH_IDLE_S)
         self._lock = threading.Lock()
-        self._engine: FilterEngine | None = None
-        self._snapshot: Path | None = None
         self._collector: StatusCollector | None = None
         self._names: LogClients | None = None
         self._names_until = 0.0
@@ -65,6 +65,8 @@ class WebServices:
         self._status_until = 0.0
         self._service_index: ServiceIndex | None = None
         self._services_stamp: tuple[int, int] | None = None
+        self._authorities: Authorities | None = None
+        self._authorities_stamp: tuple[object, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -121,6 +123,19 @@ class WebServices:
         """Downloads and publishes lists."""
         return SourceWorker(self.settings, self.clock)
 
+    def authorities(self) -> Authorities:
+        """Returns the certificate authorities as they are now. The child process reads them: cryptography takes 12 MB.
+
+        Raises:
+            StartupError: one cannot be read.
+        """
+        folder = self.settings.data_dir / "ca"
+        stamp = tuple((path.name, _stamp(path)) for path in sorted(folder.glob("*")))
+        if self._authorities is None or stamp != self._authorities_stamp:
+            self._authorities = self.child.run("gatewayfilter.use_cases.https:authorities", self.settings)
+            self._authorities_stamp = stamp
+        return self._authorities
+
     @cached_property
     def makers(self) -> Makers:
         """Makers of network interfaces."""
@@ -176,21 +191,6 @@ class WebServices:
             if self._names is None or time.monotonic() >= self._names_until:
                 self._names, self._names_until = LogClients(self.store, self.settings), time.monotonic() + _NAMES_S
             return self._names
-
-    def engine(self) -> FilterEngine:
-        """Returns the decision as the workers make it now: the newest snapshot, and the changes since.
-
-        Raises:
-            SnapshotError: there is no snapshot.
-            StoreError: the changes cannot be read.
-        """
-        with self._lock:
-            newest = wiring.snapshot_folder(self.settings).current()
-            if self._engine is None or newest != self._snapshot:
-                self._engine, self._snapshot = wiring.newest_engine(self.settings, clock=self.clock), newest
-            while changes := self.store.feed.read(self._engine.feed_seq):
-                self._engine.apply(changes)
-            return self._engine
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gatewayfilter.engine.engine_image import EngineImage
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.proxy.pages.setup_pages import SetupPages
-    from gatewayfilter.sources import PublishReport
+    from gatewayfilter.sources.publish import PublishReport
     from gatewayfilter.store import Store
 
 type Progress = Callable[[str, int, int], None]
@@ -36,7 +36,7 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
     Raises:
         SnapshotError: it could not be written; the last one stays.
     """
-    from gatewayfilter.sources import publish
+    from gatewayfilter.sources.publish import publish
 
     return publish(
         snapshot_folder(settings),
@@ -98,7 +98,7 @@ def unpublished_engine(settings: Settings) -> FilterEngine:
     """
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.engine.snapshot.reader import Snapshot
-    from gatewayfilter.sources import build_snapshot
+    from gatewayfilter.sources.publish import build_snapshot
 
     data, _ = build_snapshot(subscriptions(settings).files())
     return FilterEngine(Snapshot.from_bytes(data), off_categories=settings.filter.disabled_categories)
@@ -111,7 +111,7 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
         ListError: a file cannot be read or is no list.
     """
     from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.sources import load_lists
+    from gatewayfilter.sources.publish import load_lists
 
     return FilterEngine(load_lists(files), off_categories=off_categories)
 

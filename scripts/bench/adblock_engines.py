@@ -13,7 +13,8 @@ from typing import Any
 
 import adblock
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType

@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from gatewayfilter.config import SourceSettings, bundled_folder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction
-from gatewayfilter.sources import PublishReport, Subscriptions, publish
+from gatewayfilter.sources import Subscriptions
+from gatewayfilter.sources.publish import PublishReport, publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import digest_of
 

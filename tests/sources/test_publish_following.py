@@ -11,9 +11,9 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Policy, Reason, Request, Source
-from gatewayfilter.sources import ListFormat, PublishReport, SourceFile, Subscriptions, publish
-from gatewayfilter.sources import publish as publish_function
-from gatewayfilter.sources.publish import mark_of_inputs
+from gatewayfilter.sources import ListFormat, SourceFile, Subscriptions
+from gatewayfilter.sources.publish import PublishReport, mark_of_inputs, publish
+from gatewayfilter.sources.publish import publish as publish_function
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from tests.sources.list_server import Clock

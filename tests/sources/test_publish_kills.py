@@ -17,7 +17,8 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot import folder as snapshot_folder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.model import LearnedEntry, ListAction, Reason, Request
-from gatewayfilter.sources import Subscriptions, publish
+from gatewayfilter.sources import Subscriptions
+from gatewayfilter.sources.publish import publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from tests.sources.list_server import BUNDLED

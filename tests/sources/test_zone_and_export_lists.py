@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.model import ListAction
-from gatewayfilter.sources import ListFormat, ParseReport, parse_list
+from gatewayfilter.sources import ListFormat, ParseReport
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE
 from gatewayfilter.sources.formats.list_export import json_items
+from gatewayfilter.sources.formats.parse import parse_list
 from tests.sources.formats.test_list_formats_parse import Kept
 
 RPZ, JSON, CSV = ListFormat.RPZ, ListFormat.JSON, ListFormat.CSV

@@ -13,7 +13,7 @@ from gatewayfilter.cli.ui.progress import showing
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.config import Settings
-    from gatewayfilter.sources import PublishReport
+    from gatewayfilter.sources.publish import PublishReport
 
 
 @click.command(

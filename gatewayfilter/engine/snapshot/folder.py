@@ -16,12 +16,12 @@ from pathlib import Path
 
 from gatewayfilter.engine.snapshot.image import SnapshotImage
 from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.engine.snapshot.sizes import POINTER
 from gatewayfilter.engine.tables.counter_file import read_counters, write_counters
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.private_files import private
 
-_POINTER = "current"
 _LOCK = ".lock"
 _ASIDE = ".publishing"
 _COUNTERS_ASIDE = ".counting"
@@ -44,7 +44,7 @@ class SnapshotFolder:
 
     def __init__(self, folder: Path, *, keep: int = 3) -> None:
         self._folder = folder
-        self._pointer = str(folder / _POINTER)
+        self._pointer = str(folder / POINTER)
         self._keep = max(1, keep)
 
     @contextmanager
@@ -117,7 +117,7 @@ class SnapshotFolder:
             pointer.unlink(missing_ok=True)
             pointer.symlink_to(path.name)
             self._move_folder_aside()
-            pointer.rename(self._folder / _POINTER)
+            pointer.rename(self._folder / POINTER)
             self._sync()
         for number in self._numbers()[self._keep :]:
             with suppress(OSError):  # a failed removal must not fail the publication
@@ -133,9 +133,9 @@ class SnapshotFolder:
         A rename cannot replace a folder, and lists would not be updated. Copying the state folder with links followed creates
         one.
         """
-        place = self._folder / _POINTER
+        place = self._folder / POINTER
         if place.is_dir() and not place.is_symlink():
-            place.rename(self._folder / f"{_POINTER}-moved-{time.time_ns()}")
+            place.rename(self._folder / f"{POINTER}-moved-{time.time_ns()}")
 
     def refuse(self) -> None:
         """Records that the current snapshot cannot be used, so that the publisher builds another (`is_refused`)."""
@@ -216,7 +216,7 @@ class SnapshotFolder:
     def current(self) -> Path | None:
         """Returns the target of the link, `None` when there is none. Costs a readlink and a stat."""
         try:
-            path = self._folder / (self._folder / _POINTER).readlink()
+            path = self._folder / (self._folder / POINTER).readlink()
         except OSError:
             return None
         return path if path.is_file() else None

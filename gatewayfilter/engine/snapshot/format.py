@@ -4,14 +4,19 @@ Little-endian throughout. A file is refused if it has another magic or version, 
 checksum does not match.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
+from typing import TYPE_CHECKING
 
-from gatewayfilter.engine.tables.bloom import Mapped
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import ListAction
+
+if TYPE_CHECKING:
+    from gatewayfilter.engine.tables.bloom import Mapped
 
 MAGIC = b"GWFLTSNP"
 VERSION = 3

@@ -13,7 +13,6 @@ from gatewayfilter.sources.download.includes import expand_includes, has_include
 from gatewayfilter.sources.download.unpack import unpack
 from gatewayfilter.sources.formats.detect import HEAD_SIZE, refuse_non_lists, sniff
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
-from gatewayfilter.sources.formats.parse import count_list
 
 _QUOTED = 3
 """Bad lines that a refusal quotes."""
@@ -103,6 +102,8 @@ def _acquire(wanted: Wanted, work: Path, sleep: Callable[[float], None], receive
         file.seek(0)
         list_format = _recognise(file.read(HEAD_SIZE), ListFormat.UT1 if is_ut1 else wanted.list_format)
         file.seek(0)
+        from gatewayfilter.sources.formats.parse import count_list  # noqa: PLC0415  with numpy, when a list has come
+
         report = count_list(file, list_format, wanted.action)
         os.fsync(file.fileno())
     _refuse_mostly_bad(report)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatewayfilter.certificates.authority import CA_FILE, load_ca
 from gatewayfilter.config import load
 from gatewayfilter.errors import BackupError, ConfigError, StartupError
 from gatewayfilter.use_cases.backup.archive_reader import Archive
@@ -178,6 +177,8 @@ def _unpacked(document: bytes) -> dict[str, bytes]:
         files = {str(name): b64decode(content, validate=True) for name, content in json.loads(document).items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise BackupError("the certificate authority of the backup is damaged") from error
+    from gatewayfilter.certificates.authority import CA_FILE, load_ca  # noqa: PLC0415  8 MB, for encryption alone
+
     if any(Path(name).name != name or name.startswith(".") or "\0" in name for name in files) or CA_FILE not in files:
         raise BackupError("the certificate authority of the backup is damaged")
     with tempfile.TemporaryDirectory() as folder:

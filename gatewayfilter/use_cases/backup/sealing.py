@@ -3,10 +3,6 @@
 import os
 from typing import Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-
 from gatewayfilter.errors import BackupError
 
 MIN_PASSPHRASE: Final = 8
@@ -37,6 +33,8 @@ def seal(content: bytes, passphrase: str) -> bytes:
     Raises:
         BackupError: the passphrase cannot be used.
     """
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415  8 MB, for encryption alone
+
     salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
     cipher = AESGCM(_key(check_passphrase(passphrase), salt))
     return _HEAD + salt + nonce + cipher.encrypt(nonce, content, _HEAD)
@@ -48,6 +46,9 @@ def unseal(sealed: bytes, passphrase: str) -> bytes:
     Raises:
         BackupError: the passphrase is wrong, or what was encrypted was changed.
     """
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415  8 MB, for encryption alone
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
     start = len(_HEAD) + _SALT + _NONCE
     if not sealed.startswith(_HEAD) or len(sealed) < start:
         raise BackupError("the encrypted part of the backup was written by a newer version, or is damaged")
@@ -59,6 +60,8 @@ def unseal(sealed: bytes, passphrase: str) -> bytes:
 
 
 def _key(passphrase: str, salt: bytes) -> bytes:
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt  # noqa: PLC0415  8 MB, for encryption alone
+
     try:
         return Scrypt(salt=salt, length=32, n=_COST, r=8, p=1).derive(passphrase.encode())
     except UnicodeEncodeError as error:

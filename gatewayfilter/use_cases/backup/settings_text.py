@@ -4,9 +4,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any, Final
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
 from gatewayfilter.errors import BackupError
 
 MACHINE_SETTINGS: Final = ("data_dir", "store.url", "proxy.auth_file", "notify.command", "learn.image_classifier")
@@ -36,6 +33,9 @@ def with_values(text: str, values: Mapping[str, object]) -> str:
     """
     if values_of(text) == dict(values):
         return text
+    import tomlkit  # noqa: PLC0415  for changes alone
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
     try:
         document: Any = tomlkit.parse(text)
         for name in MACHINE_SETTINGS:

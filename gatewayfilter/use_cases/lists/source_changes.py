@@ -10,7 +10,6 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, SourceFile, Subscription, Subscriptions, UpdateResult
 from gatewayfilter.sources.catalog import Bundle, CatalogEntry
 from gatewayfilter.sources.parallel import WIDTH
-from gatewayfilter.sources.preview import Preview, preview_list
 from gatewayfilter.use_cases.category_names import check_category
 from gatewayfilter.use_cases.network_facts import known_categories
 from gatewayfilter.wiring import open_engine, prepare_data_dir, snapshot_folder, subscriptions, unpublished_engine
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gatewayfilter.config import Settings
+    from gatewayfilter.sources.preview import Preview
     from gatewayfilter.store import Store
     from gatewayfilter.wiring import Progress
 
@@ -158,6 +158,8 @@ def compare_with_use(settings: Settings, item: SourceFile, store: Callable[[], A
     Raises:
         SnapshotError, StoreError: the snapshot in use or the log cannot be read.
     """
+    from gatewayfilter.sources.preview import preview_list  # noqa: PLC0415  numpy and the engine, for previews alone
+
     if snapshot_folder(settings).current() is None:
         engine = unpublished_engine(settings)
         return preview_list(item, engine.snapshot, engine, ())

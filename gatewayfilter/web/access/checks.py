@@ -1,11 +1,9 @@
-"""Checks of URLs for pages and the API: the engine of now, or one as of another time."""
+"""Checks of URLs for pages and the API: by the engine of now, or as of another time."""
 
 from __future__ import annotations
 
-from functools import partial
+import pickle
 from typing import TYPE_CHECKING
-
-from gatewayfilter import wiring
 
 if TYPE_CHECKING:
     from gatewayfilter.model import Request
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def checked(services: WebServices, request: Request, client: str = "", at: float | None = None) -> UrlCheck:
-    """Returns what is in force for a request.
+    """Returns what is in force for a request. The engine is in a child process, which takes a second to start.
 
     Args:
         services: of the dashboard.
@@ -26,20 +24,10 @@ def checked(services: WebServices, request: Request, client: str = "", at: float
         PolicyError: there is no such client.
         SnapshotError: no lists were published yet.
         StoreError: the database refuses.
+        ClassifyError: it took too long.
     """
-    from gatewayfilter.use_cases.url_check import check_url  # noqa: PLC0415  16 MB, for checks alone
-
-    if at is None:
-        return check_url(services.settings, services.store, services.engine(), request, client, services.clock)
-    clock = partial(_fixed, at)
-    engine = wiring.newest_engine(services.settings, clock=clock)
-    while changes := services.store.feed.read(engine.feed_seq):
-        engine.apply(changes)
-    try:
-        return check_url(services.settings, services.store, engine, request, client, clock)
-    finally:
-        engine.snapshot.close()
-
-
-def _fixed(at: float) -> float:
-    return at
+    settings = pickle.dumps(services.settings)
+    found: UrlCheck = services.checker.run(
+        "gatewayfilter.web.access.check_job:check", settings, request, client, services.clock(), at
+    )
+    return found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from tests.fuzz.adblock_checks import LINES, URLS, check_blob, check_json_lines, check_list, check_literals, check_url
 

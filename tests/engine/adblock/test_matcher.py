@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatch, AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockMatch, AdblockMatcher
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of

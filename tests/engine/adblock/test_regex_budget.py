@@ -2,7 +2,8 @@
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index.pattern import LONG, compile_pattern
 from gatewayfilter.engine.adblock.regex_budget import ALL_STEPS, LIST_STEPS, steps_of
 from gatewayfilter.engine.adblock.syntax.parser import parse_line

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gatewayfilter.engine.adblock import AdblockReport
-from gatewayfilter.sources import ListFormat, ParseReport, parse_list
+from gatewayfilter.sources import ListFormat, ParseReport
 from gatewayfilter.sources.formats.host_names import all_ordinary
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE, MAX_LINE_LENGTH, text_blocks, text_lines
 from gatewayfilter.sources.formats.line_formats import LINE_FORMATS, read_line
-from gatewayfilter.sources.formats.parse import CountingSink
+from gatewayfilter.sources.formats.parse import CountingSink, parse_list
 from gatewayfilter.urls import digest_of
 
 

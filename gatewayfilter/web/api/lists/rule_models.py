@@ -1,6 +1,6 @@
 """Models of the API about own rules."""
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,7 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.use_cases.lists.patterns import Pattern
 from gatewayfilter.use_cases.lists.rule_editing import AddedRule, RuleValues
-from gatewayfilter.use_cases.lists.rule_tester import RuleTest
+
+if TYPE_CHECKING:  # the compiler of rules, which is imported when needed
+    from gatewayfilter.use_cases.lists.rule_tester import RuleTest
 
 LONGEST_PATTERN: Final = 2_048
 LONGEST_COMMENT: Final = 1_000
@@ -207,7 +209,7 @@ class RuleTestModel(BaseModel):
     looked_at: Annotated[int, Field(description="How many logged requests there were to try.")]
 
     @classmethod
-    def of(cls, test: RuleTest) -> "RuleTestModel":
+    def of(cls, test: "RuleTest") -> "RuleTestModel":
         """Returns the model of a test."""
         lines = [
             TestedLineModel(

@@ -69,7 +69,7 @@ def _model(facts: use_case.AuthorityFacts) -> AuthorityModel:
 @router.get("/authority", operation_id="get_authority")
 def authority(services: Services, _: Viewer) -> AuthoritiesModel:
     """Returns what identifies the certificate authority."""
-    found = use_case.authorities(services.settings)
+    found = services.authorities()
     return AuthoritiesModel(current=_model(found.current), waiting=_model(found.waiting) if found.waiting else None)
 
 
@@ -83,7 +83,10 @@ def certificate(
     waiting: Annotated[bool, Query(description="That of the next authority.")] = False,  # noqa: FBT002  a query parameter
 ) -> Response:
     """Returns the certificate that devices install, never the key."""
-    return Response(use_case.certificate(services.settings, form, waiting=waiting), media_type=MEDIA_TYPES[form])
+    return Response(
+        services.child.run("gatewayfilter.use_cases.https:certificate", services.settings, form, waiting=waiting),
+        media_type=MEDIA_TYPES[form],
+    )
 
 
 @router.post("/authority/renew", operation_id="renew_authority")

@@ -3,7 +3,6 @@
 from io import BytesIO
 from typing import Annotated
 
-import segno
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
@@ -26,7 +25,7 @@ def page(request: Request, services: Services, _: Admin) -> HTMLResponse:
         request,
         "system/https.html",
         active="https",
-        authorities=use_case.authorities(services.settings),
+        authorities=services.authorities(),
         pinned=use_case.pinned_apps(services.settings, now),
         passed=[rule for rule in services.store.lists.rules() if rule.action.value == "splice"],
     )
@@ -65,13 +64,15 @@ def device(request: Request, services: Services) -> HTMLResponse:
         address=address,
         transparent=services.settings.proxy.mode == "transparent",
         local=split_address(services.settings.proxy.listen)[0] in {"127.0.0.1", "localhost", "::1"},
-        authority=use_case.authorities(services.settings).current,
+        authority=services.authorities().current,
     )
 
 
 @router.get("/device/qr.svg")
 def qr_code(services: Services) -> Response:
     """Returns the address of the set-up page as a QR code."""
+    import segno  # noqa: PLC0415  for this picture alone
+
     picture = BytesIO()
     segno.make(f"http://{proxy_address(services.settings)}/", micro=False).save(
         picture, kind="svg", scale=6, border=4, dark="#000", light="#fff", xmldecl=False, svgns=True

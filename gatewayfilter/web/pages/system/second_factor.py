@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import segno
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import Response
 
@@ -54,6 +53,8 @@ def remove(request: Request, services: Services, identity: Viewer, current: Text
 
 
 def _secret_page(request: Request, identity: Identity, secret: str, status: int = 200) -> Response:
+    import segno  # noqa: PLC0415  for this picture alone
+
     address = enrolment_address(secret, identity.name, "GatewayFilter")
     image = segno.make(address, micro=False).svg_data_uri(scale=4, border=2)
     return render(request, "system/second_factor.html", status, secret=secret, image=image, wrong=status != 200)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache, literal_scan
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockBuilder, AdblockMatcher
+from gatewayfilter.engine.adblock import AdblockMatcher
+from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
 

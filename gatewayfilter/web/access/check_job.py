@@ -1,0 +1,83 @@
+"""Checks of URLs in the child process: the engine over the newest lists takes memory that the web process does without."""
+
+from __future__ import annotations
+
+import pickle
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from gatewayfilter import wiring
+from gatewayfilter.use_cases.url_check import UrlCheck, check_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gatewayfilter.config import Settings
+    from gatewayfilter.engine.filter_engine import FilterEngine
+    from gatewayfilter.model import Request
+
+
+def check(settings: bytes, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
+    """Returns what is in force for a request.
+
+    Args:
+        settings: pickled; the engine is kept for as long as they are the same.
+        request: without a client.
+        client: name, address or `user:NAME`, `""` for none.
+        now: Unix seconds.
+        at: as if it were then, `None` for now.
+
+    Raises:
+        PolicyError: there is no such client.
+        SnapshotError: no lists were published yet.
+        StoreError: the database refuses.
+    """
+    return _checker(settings).check(request, client, now, at)
+
+
+class _Checker:
+    """Checks by the lists and changes of now."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store = wiring.open_store(settings)
+        self._engine: FilterEngine | None = None
+        self._snapshot: Path | None = None
+        self._now = 0.0
+
+    def check(self, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
+        """Returns what is in force for a request."""
+        self._now = now
+        if at is None:
+            return check_url(self._settings, self._store, self._current(), request, client, self._clock)
+        clock = partial(_fixed, at)
+        engine = wiring.newest_engine(self._settings, clock=clock)
+        try:
+            self._follow(engine)
+            return check_url(self._settings, self._store, engine, request, client, clock)
+        finally:
+            engine.snapshot.close()
+
+    def _current(self) -> FilterEngine:
+        newest = wiring.snapshot_folder(self._settings).current()
+        if self._engine is None or newest != self._snapshot:
+            self._engine, self._snapshot = wiring.newest_engine(self._settings, clock=self._clock), newest
+        self._follow(self._engine)
+        return self._engine
+
+    def _follow(self, engine: FilterEngine) -> None:
+        while changes := self._store.feed.read(engine.feed_seq):
+            engine.apply(changes)
+
+    def _clock(self) -> float:
+        return self._now
+
+
+@lru_cache(maxsize=1)
+def _checker(settings: bytes) -> _Checker:
+    loaded: Settings = pickle.loads(settings)  # noqa: S301  of the parent process
+    return _Checker(loaded)
+
+
+def _fixed(at: float) -> float:
+    return at
