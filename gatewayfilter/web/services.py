@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.https import Authorities
-    from gatewayfilter.use_cases.log_clients import LogClients
     from gatewayfilter.use_cases.metrics.exposition import StatusCollector
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _STATUS_S: Final = 5.0
 """How long the state of the filter is used before it is read again."""
@@ -185,7 +185,7 @@ class WebServices:
         Raises:
             StoreError: the database refuses.
         """
-        from gatewayfilter.use_cases.log_clients import LogClients  # noqa: PLC0415
+        from gatewayfilter.use_cases.traffic.log_clients import LogClients  # noqa: PLC0415
 
         with self._lock:
             if self._names is None or time.monotonic() >= self._names_until:

@@ -56,7 +56,7 @@ def tail(invocation: Invocation, /, *, words: Sequence[str], lines: int, follow:
     WORDS choose decisions like a sentence: `blocked` or `allowed`, a category, `for` a client, `in` a group, `on` a host, `by` a
     list, `because` and a reason, `containing` a text, `since` and `until` a time. The options do the same.
     """
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     with invocation.store() as store:
         clients = LogClients(store, invocation.settings())
@@ -92,7 +92,7 @@ def search(invocation: Invocation, /, *, text: str, limit: int, before: int | No
 
     A TEXT of one or two characters is searched at the beginning of hosts only. The first 500 characters of a URL are searched.
     """
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     with invocation.store() as store:
         clients = LogClients(store, invocation.settings())
@@ -157,7 +157,7 @@ def purge(invocation: Invocation, *, before: float | None, client: str | None, y
 
 
 def _clients(store: Store, invocation: Invocation, client: str) -> frozenset[str]:
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     try:
         return LogClients(store, invocation.settings()).named(client)

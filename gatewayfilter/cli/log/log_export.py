@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import LogQuery
     from gatewayfilter.store import Store
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 COLUMNS: Final = (
     "id", "time", "at", "client", "client_name", "user", "method", "url", "resource_type", "action", "reason", "source_list",
@@ -61,7 +61,7 @@ def export(invocation: Invocation, /, *, form: str, separator: str, output: Path
 
     In CSV, an apostrophe stands before a text, or a part of one, that a spreadsheet would take for a formula.
     """
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     if form == "parquet" and output is None:
         raise click.UsageError("Parquet needs a file: add --output.")

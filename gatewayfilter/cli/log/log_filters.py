@@ -15,7 +15,7 @@ from gatewayfilter.urls import canonical_host
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _ACTIONS: Final = {"blocked": "block", "allowed": "allow"}
 _SENTENCE: Final = "write for example: blocked ads for kim-tablet on example.com since today"

@@ -11,7 +11,7 @@ from gatewayfilter.model import LogRecord, client_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _LONGEST_URL: Final = 160
 

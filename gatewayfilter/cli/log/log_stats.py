@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import LogCount, LogSummary
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _TOP: Final = 10
 _BAR: Final = 40
@@ -58,7 +58,7 @@ def stats(
     user: str | None,
 ) -> None:
     """Count decisions by hour or day, answer, category, list, blocked site and client. Times are widened to whole hours."""
-    from gatewayfilter.use_cases.log_clients import LogClients
+    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     with invocation.store() as store:
         clients = LogClients(store, invocation.settings())

@@ -19,7 +19,7 @@ from gatewayfilter.private_files import private
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.use_cases.log_report import Report
+    from gatewayfilter.use_cases.traffic.log_report import Report
 
 _DEFAULT_S: Final = 7 * 86_400.0
 
@@ -46,7 +46,7 @@ _DEFAULT_S: Final = 7 * 86_400.0
 @click.pass_obj
 def report(invocation: Invocation, *, since: float | None, until: float | None, html: Path | None, language: str) -> None:
     """Report what was blocked, for whom and why: with new devices, requests to unblock, learned pages and the lists' state."""
-    from gatewayfilter.use_cases.log_report import make_report
+    from gatewayfilter.use_cases.traffic.log_report import make_report
 
     begin = time.time() - _DEFAULT_S if since is None else since
     if until is not None and until <= begin:

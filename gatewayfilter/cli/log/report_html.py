@@ -11,7 +11,7 @@ from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import printable
 
 if TYPE_CHECKING:
-    from gatewayfilter.use_cases.log_report import Report
+    from gatewayfilter.use_cases.traffic.log_report import Report
 
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1c2026;--soft:#5b6470;--line:#d9dee4;--page:#fff;--bar:#9db7d5;--block:#c0392b}

@@ -12,7 +12,7 @@ from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.model import LogDimension
 
 if TYPE_CHECKING:
-    from gatewayfilter.use_cases.log_report import Report
+    from gatewayfilter.use_cases.traffic.log_report import Report
 
 _LONGEST: Final = 100
 _BARS: Final = 60

@@ -56,7 +56,7 @@ def show_list(
     `certainty` is the classifier's, `group` is the first task with the same or a similar page, `asked` how often users requested
     to unblock the page.
     """
-    from gatewayfilter.use_cases.learning.review_tasks import TaskQuery, task_page
+    from gatewayfilter.use_cases.review.review_tasks import TaskQuery, task_page
 
     query = TaskQuery(None if state == "all" else ReviewState(state), category, group or 0, only_asked, doubtful)
     with invocation.store() as store:

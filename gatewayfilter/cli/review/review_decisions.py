@@ -11,7 +11,7 @@ from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import print_json, say
 from gatewayfilter.cli.ui.review_rows import summary
 from gatewayfilter.use_cases.access.inverses import inverse_of_reviews
-from gatewayfilter.use_cases.learning.review_deciding import Because, Decision, ReviewMove, decide
+from gatewayfilter.use_cases.review.review_deciding import Because, Decision, ReviewMove, decide
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation

@@ -13,7 +13,7 @@ from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_json_line, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
-from gatewayfilter.use_cases.learning.review_tasks import all_tasks
+from gatewayfilter.use_cases.review.review_tasks import all_tasks
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation

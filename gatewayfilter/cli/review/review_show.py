@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.model import Classification, Evidence, ReviewTask
-    from gatewayfilter.use_cases.learning.rejudging import JudgedToday
-    from gatewayfilter.use_cases.learning.review_tasks import TaskFacts
+    from gatewayfilter.use_cases.review.rejudging import JudgedToday
+    from gatewayfilter.use_cases.review.review_tasks import TaskFacts
 
 _EXCERPT = 600
 _MOST_ALIKE = 10
@@ -40,8 +40,8 @@ def show(invocation: Invocation, *, task: int, whole_text: bool) -> int:
     Evidence and score breakdown are those of when the task was made. Where the words have changed since, the page is judged again
     and both stand beside each other.
     """
-    from gatewayfilter.use_cases.learning.rejudging import judged_today
-    from gatewayfilter.use_cases.learning.review_tasks import task_facts
+    from gatewayfilter.use_cases.review.rejudging import judged_today
+    from gatewayfilter.use_cases.review.review_tasks import task_facts
 
     with invocation.store() as store:
         found = store.reviews.get(task)
@@ -78,7 +78,7 @@ def page(invocation: Invocation, *, task: int) -> int:
     in the archive.
     """
     from gatewayfilter.errors import ReviewError
-    from gatewayfilter.use_cases.learning.rejudging import archived_page
+    from gatewayfilter.use_cases.review.rejudging import archived_page
 
     if sys.stdout.isatty():
         raise ReviewError(f"a page is not for a terminal: gatewayfilter review page {task} > page.html")

@@ -12,9 +12,9 @@ from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Client, Device, LogCount, LogDimension, MatcherKind, SeenClient, canonical_address
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.log_clients import LogClients
 from gatewayfilter.use_cases.network_facts import neighbours_now
 from gatewayfilter.use_cases.people.client_states import ClientState, compiled, state_at
+from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _MOST_COUNTED: Final = 20_000
 _MOST_NEW: Final = 200

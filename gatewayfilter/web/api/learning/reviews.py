@@ -7,10 +7,10 @@ from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import MissingError, ReviewError
 from gatewayfilter.model import ReviewState, ReviewStep, ReviewTask
-from gatewayfilter.use_cases.learning.review_answers import decide_recorded
-from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
-from gatewayfilter.use_cases.learning.review_evidence import host_record, terms_of
-from gatewayfilter.use_cases.learning.review_tasks import (
+from gatewayfilter.use_cases.review.review_answers import decide_recorded
+from gatewayfilter.use_cases.review.review_deciding import Decided, Decision, ReviewMove, also_decided
+from gatewayfilter.use_cases.review.review_evidence import host_record, terms_of
+from gatewayfilter.use_cases.review.review_tasks import (
     POSITION,
     TaskQuery,
     find_task,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import LogDimension, LogQuery, LogRecord, client_of
-from gatewayfilter.use_cases.log_clients import LogClients
+from gatewayfilter.use_cases.traffic.log_clients import LogClients
 from gatewayfilter.use_cases.traffic.log_overview import Span, span_edges
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer

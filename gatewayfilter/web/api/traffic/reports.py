@@ -8,8 +8,8 @@ from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import LogDimension
-from gatewayfilter.use_cases.log_report import make_report
 from gatewayfilter.use_cases.moments import read_moment
+from gatewayfilter.use_cases.traffic.log_report import make_report
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.api.traffic.log import CountModel

@@ -10,10 +10,10 @@ from pydantic import BaseModel, Field
 from gatewayfilter.errors import ReviewError
 from gatewayfilter.model import ReviewState, ReviewTask
 from gatewayfilter.model.certainty import level_of
-from gatewayfilter.use_cases.learning.review_answers import decide_recorded
-from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, also_decided
-from gatewayfilter.use_cases.learning.review_evidence import grouped, host_facts, host_record, marked_text, terms_of
-from gatewayfilter.use_cases.learning.review_tasks import (
+from gatewayfilter.use_cases.review.review_answers import decide_recorded
+from gatewayfilter.use_cases.review.review_deciding import Decided, Decision, ReviewMove, also_decided
+from gatewayfilter.use_cases.review.review_evidence import grouped, host_facts, host_record, marked_text, terms_of
+from gatewayfilter.use_cases.review.review_tasks import (
     POSITION,
     TaskPage,
     TaskQuery,

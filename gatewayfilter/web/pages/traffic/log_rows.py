@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from gatewayfilter.model import LogRecord, PolicySet, client_of
 from gatewayfilter.urls import registrable_domain
-from gatewayfilter.use_cases.log_clients import LogClients
+from gatewayfilter.use_cases.traffic.log_clients import LogClients
 from gatewayfilter.use_cases.traffic.log_groups import LogGroup
 
 LOG: Final = "/log"

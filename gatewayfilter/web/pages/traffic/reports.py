@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.model import LogDimension
-from gatewayfilter.use_cases.log_report import make_report
 from gatewayfilter.use_cases.moments import midnight
+from gatewayfilter.use_cases.traffic.log_report import make_report
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url

@@ -11,8 +11,8 @@ from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.errors import MissingError, ReviewError
 from gatewayfilter.model import ListAction, ManualRule, ReviewState, ReviewTask
 from gatewayfilter.urls import parse_url
-from gatewayfilter.use_cases.learning.review_tasks import PAGE
-from gatewayfilter.use_cases.learning.unblock_index import UnblockIndex, complete_requests
+from gatewayfilter.use_cases.review.review_tasks import PAGE
+from gatewayfilter.use_cases.review.unblock_index import UnblockIndex, complete_requests
 from gatewayfilter.wiring import categories, review_service
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.inverses import inverse_of_reviews
-from gatewayfilter.use_cases.learning.review_deciding import Decided, Decision, ReviewMove, decide
+from gatewayfilter.use_cases.review.review_deciding import Decided, Decision, ReviewMove, decide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

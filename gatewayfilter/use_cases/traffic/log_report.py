@@ -8,7 +8,7 @@ from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import LearnedEntry, ListAction, LogCount, LogDimension, LogSummary
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.log_clients import LogClients
+from gatewayfilter.use_cases.traffic.log_clients import LogClients
 from gatewayfilter.wiring import subscriptions
 
 _MOST_ROWS: Final = 15

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.errors import MissingTaskError
 from gatewayfilter.model import ReviewState, ReviewTask
-from gatewayfilter.use_cases.learning.unblock_index import UnblockIndex
+from gatewayfilter.use_cases.review.unblock_index import UnblockIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import MissingError, ReviewError
 from gatewayfilter.model import Classification, ReviewKind, ReviewState, ReviewTask
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.learning.review_deciding import Because, Decision, ReviewMove, also_decided, decide
-from gatewayfilter.use_cases.learning.review_tasks import TaskQuery, find_task, task_facts, task_page
+from gatewayfilter.use_cases.review.review_deciding import Because, Decision, ReviewMove, also_decided, decide
+from gatewayfilter.use_cases.review.review_tasks import TaskQuery, find_task, task_facts, task_page
 
 DOUBT = Classification("", 12.0, 20.0, {"gambling": 12.0}, (), "Bets", certainty=0.62, doubt="gambling")
 HARMFUL = replace(DOUBT, category="gambling", score=42.0, certainty=0.995, doubt="")
