@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.https import Authorities
     from gatewayfilter.use_cases.metrics.exposition import StatusCollector
+    from gatewayfilter.use_cases.traffic.health_facts import HealthFacts
     from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _STATUS_S: Final = 5.0
@@ -63,6 +64,8 @@ class WebServices:
         self._names_until = 0.0
         self._status: FilterStatus | None = None
         self._status_until = 0.0
+        self._health: HealthFacts | None = None
+        self._health_until = 0.0
         self._service_index: ServiceIndex | None = None
         self._services_stamp: tuple[int, int] | None = None
         self._authorities: Authorities | None = None
@@ -178,6 +181,20 @@ class WebServices:
                     time.monotonic() + _STATUS_S,
                 )
             return self._status
+
+    def health(self) -> HealthFacts:
+        """Returns certificate, ways past a gateway and the crawler's queue, some seconds old at most.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        from gatewayfilter.use_cases.traffic.health_facts import health_facts  # noqa: PLC0415
+
+        found = self._health
+        if found is None or time.monotonic() >= self._health_until:  # not locked: the engine is
+            found = health_facts(self.settings, self.store, self.engine, self.clock())
+            self._health, self._health_until = found, time.monotonic() + _STATUS_S
+        return found
 
     def clients(self) -> LogClients:
         """Returns the names of clients in the log, some seconds old at most.

@@ -172,6 +172,12 @@ class SqlFrontier:
         waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
         return dict([waiting, ("due", due), *others])
 
+    def waiting(self, now: float) -> tuple[int, float | None]:
+        """Returns how many URLs wait, and since when the oldest of those that are due is (Unix seconds; `None` for none)."""
+        with self._database.read() as connection:
+            count, since = connection.execute(sql.WAITING).one()
+        return count, since if since is not None and since <= now else None
+
     def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
         """Returns rows, the most urgent first."""
         return self.page(limit, state)[0]

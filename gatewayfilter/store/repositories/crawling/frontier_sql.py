@@ -38,6 +38,7 @@ SHOWN = select(
     COLUMNS.depth,
 )
 COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state == bindparam("in_state"))
+WAITING = select(func.count(), func.min(COLUMNS.due_at)).where(COLUMNS.state == QueueState.WAITING.value)
 DUE_COUNT = COUNT.where(COLUMNS.due_at <= bindparam("now"))
 COUNTS = select(COLUMNS.state, func.count().label("urls")).group_by(COLUMNS.state)
 HURRY = (

@@ -56,6 +56,7 @@ def show_overview(
         active="today",
         counts={"requests": len(waiting), "review": status.reviews},
         state=status,
+        health=services.health(),
         issue=_worst(status),
         overview=found,
         span=span.value,

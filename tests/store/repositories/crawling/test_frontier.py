@@ -32,6 +32,18 @@ def test_links_are_refused_at_the_limit_and_all_else_at_twice_the_limit(store: S
     assert frontier.stats(1.0)["waiting"] == 20
 
 
+def test_what_waits_and_since_when(store: Store) -> None:
+    frontier = store.frontier
+    assert frontier.waiting(5.0) == (0, None)
+    frontier.add([CrawlRequest("http://later.example/", not_before=90.0)], 1.0)
+    assert frontier.waiting(5.0) == (1, None)
+    frontier.add(offers(2), 3.0)
+    frontier.add(offers(1, VISIT), 4.0)
+    assert frontier.waiting(5.0) == (4, 3.0)
+    frontier.lease(1, 60.0, 5.0)
+    assert frontier.waiting(5.0) == (3, 3.0)
+
+
 def test_a_full_frontier_still_hurries_what_waits(store: Store) -> None:
     frontier = store.frontier
     frontier.max_waiting = 3

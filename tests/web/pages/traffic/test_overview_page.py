@@ -9,9 +9,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
 from gatewayfilter import wiring
-from gatewayfilter.interfaces import UnblockRequest
+from gatewayfilter.gateway.doh_servers import WELL_KNOWN
+from gatewayfilter.gateway.runtime_state import RuntimeState
+from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
+from gatewayfilter.use_cases.traffic.health_facts import GatewayLeaks, HealthFacts, health_facts
+from gatewayfilter.web.app import create_app
+from gatewayfilter.web.services import WebServices
 from tests.web.template_preview import HOSTILE
 from tests.web.traffic_log import TABLET, decision, fill, usual
 from tests.web.web_fakes import VIEWER, Dashboard, dashboard, loaded_for
@@ -107,3 +113,52 @@ def test_hostile_names_are_text(tmp_path: Path, text: str) -> None:
             page = web.client.get(url).text
             assert "<script>alert" not in page
             assert "<img" not in page
+
+
+def test_health_leads_to_the_pages_that_show_it(tmp_path: Path) -> None:
+    now = time.time()
+    with closing(wiring.open_store(loaded_for(tmp_path).settings)) as store:
+        store.frontier.add([CrawlRequest(f"https://unknown.example/{number}") for number in range(3)], now - 7200)
+    with dashboard(tmp_path) as web:
+        page = html.unescape(web.client.get("/").text)
+        assert '<a href="/crawler">3 pages</a>' in page
+        assert "2 hours ago" in page.partition('href="/crawler">3 pages')[2][:400]
+        assert re.search(r'<a href="/https">ends in 36\d\d days</a>', page)
+        assert "QUIC" not in page
+        assert "天后到期" in web.client.get("/", headers={"accept-language": "zh"}).text
+        web.who.identity = VIEWER
+        assert 'href="/https"' not in web.client.get("/").text
+
+
+def test_a_certificate_that_ends_soon_is_marked(tmp_path: Path) -> None:
+    with dashboard(tmp_path) as web:
+        end = web.services.health().ca_days
+        assert end is not None
+        later = WebServices(web.services.loaded, web.services.store, lambda: time.time() + (end - 30) * 86400)
+        page = TestClient(create_app(later, web.who), base_url="http://127.0.0.1:8081").get("/").text
+        assert re.search(r'<a href="/https" class="health__amber">ends in (29|30|31) days</a>', page)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_ways_past_a_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, refused: bool) -> None:
+    monkeypatch.setattr(
+        "gatewayfilter.gateway.runtime_state.RuntimeStateFile.read", lambda _: RuntimeState(quic_rejected=refused)
+    )
+    with dashboard(tmp_path, proxy__mode="transparent") as web:
+        page = html.unescape(web.client.get("/").text)
+        quic = '<a href="/settings#gateway.reject_quic">refused</a>'
+        assert (quic in page) is refused
+        assert ("goes past the filter" in page) is not refused
+        assert "servers blocked" not in page  # there is no snapshot yet
+        rules = tmp_path / "rules.txt"
+        rules.write_text("[Adblock Plus 2.0]\n||dns.google^\n")
+        engine = wiring.engine_for_lists([rules])
+        leaks = health_facts(web.services.settings, web.services.store, lambda: engine, time.time()).leaks
+        assert leaks == GatewayLeaks(refused, 1, len(WELL_KNOWN))
+
+
+def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
+    with dashboard(tmp_path, learn__enabled=False) as web:
+        (tmp_path / "ca" / "mitmproxy-ca-cert.pem").write_text("-----BEGIN CERTIFICATE-----\nnothing\n")
+        assert web.services.health() == HealthFacts(None, None, None, None)
+        assert "/crawler" not in web.client.get("/").text.partition('id="health-title"')[2].partition("</dl>")[0]
