@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -192,8 +193,13 @@ class WebServices:
 
         found = self._health
         if found is None or time.monotonic() >= self._health_until:  # not locked: the engine is
-            found = health_facts(self.settings, self.store, self.engine, self.clock())
+            found = health_facts(self.settings, self.store, self._resolvers, self.clock())
             self._health, self._health_until = found, time.monotonic() + _STATUS_S
+        return found
+
+    def _resolvers(self) -> tuple[int, int]:
+        job = "gatewayfilter.web.access.check_job:resolvers"
+        found: tuple[int, int] = self.checker.run(job, pickle.dumps(self.settings), self.clock())
         return found
 
     def clients(self) -> LogClients:

@@ -11,7 +11,6 @@ from typing import Final
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.interfaces import Decide
 from gatewayfilter.store import Store
 
 CA_SOON_DAYS: Final = 60
@@ -52,13 +51,14 @@ class HealthFacts:
     queued_since: float | None
 
 
-def health_facts(settings: Settings, store: Store, engine: Callable[[], Decide], now: float) -> HealthFacts:
+def health_facts(settings: Settings, store: Store, resolvers: Callable[[], tuple[int, int]], now: float) -> HealthFacts:
     """Returns the facts.
 
     Args:
         settings: with state folder, proxy and learning.
         store: the database.
-        engine: returns the decision in use; called on a gateway alone.
+        resolvers: returns how many well-known servers of DNS over HTTPS are blocked, and how many there are; called on a
+            gateway alone.
         now: Unix seconds.
 
     Raises:
@@ -67,7 +67,7 @@ def health_facts(settings: Settings, store: Store, engine: Callable[[], Decide],
     queued, since = store.frontier.waiting(now)
     counts = queued or settings.learn.enabled
     return HealthFacts(
-        _ca_days(settings.data_dir / "ca" / _CERTIFICATE, now), _leaks(settings, engine), queued if counts else None, since
+        _ca_days(settings.data_dir / "ca" / _CERTIFICATE, now), _leaks(settings, resolvers), queued if counts else None, since
     )
 
 
@@ -82,15 +82,14 @@ def _ca_days(path: Path, now: float) -> int | None:
     return int((min(ends) - now) // _DAY_S) if ends else None
 
 
-def _leaks(settings: Settings, engine: Callable[[], Decide]) -> GatewayLeaks | None:
+def _leaks(settings: Settings, resolvers: Callable[[], tuple[int, int]]) -> GatewayLeaks | None:
     if settings.proxy.mode != "transparent":
         return None
-    from gatewayfilter.gateway.doh_servers import blocked_resolvers  # noqa: PLC0415  on a gateway alone
     from gatewayfilter.gateway.runtime_state import RuntimeStateFile  # noqa: PLC0415
 
     state = RuntimeStateFile().read()
     try:
-        blocked, known = blocked_resolvers(engine())
+        blocked, known = resolvers()
     except SnapshotError:
         blocked, known = 0, 0
     return GatewayLeaks(state is not None and state.quic_rejected, blocked, known)

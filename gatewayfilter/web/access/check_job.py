@@ -35,6 +35,16 @@ def check(settings: bytes, request: Request, client: str, now: float, at: float 
     return _checker(settings).check(request, client, now, at)
 
 
+def resolvers(settings: bytes, now: float) -> tuple[int, int]:
+    """Returns how many well-known servers of DNS over HTTPS are blocked, and how many there are; arguments as `check`.
+
+    Raises:
+        SnapshotError: no lists were published yet.
+        StoreError: the database refuses.
+    """
+    return _checker(settings).resolvers(now)
+
+
 class _Checker:
     """Checks by the lists and changes of now."""
 
@@ -57,6 +67,13 @@ class _Checker:
             return check_url(self._settings, self._store, engine, request, client, clock)
         finally:
             engine.snapshot.close()
+
+    def resolvers(self, now: float) -> tuple[int, int]:
+        """Returns how many well-known servers of DNS over HTTPS are blocked, and how many there are."""
+        from gatewayfilter.gateway.doh_servers import blocked_resolvers  # noqa: PLC0415  on a gateway alone
+
+        self._now = now
+        return blocked_resolvers(self._current())
 
     def _current(self) -> FilterEngine:
         newest = wiring.snapshot_folder(self._settings).current()

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from gatewayfilter import wiring
-from gatewayfilter.gateway.doh_servers import WELL_KNOWN
+from gatewayfilter.gateway.doh_servers import WELL_KNOWN, blocked_resolvers
 from gatewayfilter.gateway.runtime_state import RuntimeState
 from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
 from gatewayfilter.use_cases.traffic.health_facts import GatewayLeaks, HealthFacts, health_facts
@@ -153,7 +153,7 @@ def test_ways_past_a_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *,
         rules = tmp_path / "rules.txt"
         rules.write_text("[Adblock Plus 2.0]\n||dns.google^\n")
         engine = wiring.engine_for_lists([rules])
-        leaks = health_facts(web.services.settings, web.services.store, lambda: engine, time.time()).leaks
+        leaks = health_facts(web.services.settings, web.services.store, lambda: blocked_resolvers(engine), time.time()).leaks
         assert leaks == GatewayLeaks(refused, 1, len(WELL_KNOWN))
 
 
