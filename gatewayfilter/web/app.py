@@ -15,7 +15,7 @@ from gatewayfilter.web.access.csrf import check_csrf
 from gatewayfilter.web.access.gate import Gate, own_names
 from gatewayfilter.web.access.idempotency import Idempotency
 from gatewayfilter.web.access.identity import Authenticator
-from gatewayfilter.web.errors import install_error_answers
+from gatewayfilter.web.errors import PROBLEMS, install_error_answers
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.pages import Pages
 from gatewayfilter.web.services import WebServices
@@ -68,7 +68,7 @@ def _application() -> "_Application":
 
 def _include_api(app: "_Application") -> "_Application":
     for router in api.routers():
-        app.include_router(router, prefix="/api/v1", dependencies=[Depends(check_csrf)])
+        app.include_router(router, prefix="/api/v1", dependencies=[Depends(check_csrf)], responses=PROBLEMS)
     return app
 
 

@@ -22,6 +22,33 @@ LOGIN: Final = "/login"
 SETUP: Final = "/setup"
 """Where the first account is made."""
 
+_TEXT: Final = {"type": "string"}
+_PROBLEM_SCHEMA: Final = {
+    "title": "Problem",
+    "description": "An error (RFC 9457).",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": _TEXT | {"description": "Always `about:blank`."},
+        "title": _TEXT | {"description": "Name of the status."},
+        "status": {"type": "integer", "description": "The HTTP status."},
+        "detail": _TEXT | {"description": "One sentence."},
+        "errors": {
+            "type": "array",
+            "description": "Fields that are wrong, where there are any.",
+            "items": {"type": "object", "required": ["field", "detail"], "properties": {"field": _TEXT, "detail": _TEXT}},
+        },
+    },
+}
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    kind: {"description": sentence, "content": {PROBLEM: {"schema": _PROBLEM_SCHEMA}}}
+    for kind, sentence in (
+        ("4XX", "The request cannot be carried out; nothing was changed."),
+        ("5XX", "The filter cannot carry it out now."),
+    )
+}
+"""The errors of every operation of the API, for its OpenAPI document."""
+
 
 def install_error_answers(app: FastAPI) -> None:
     """Has every error of handlers answered as this module describes."""
@@ -70,13 +97,7 @@ def answer(
         faults: wrong fields: `field` and `detail` of each.
     """
     if request.url.path.startswith(API):
-        body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-        if faults:
-            body["errors"] = list(faults)
-        fields = dict(headers or {})
-        if status == 401:
-            fields.setdefault("www-authenticate", "Bearer")
-        return JSONResponse(body, status, fields, PROBLEM)
+        return problem(status, detail, headers, faults)
     if status == 401 and request.method == "GET" and not is_partial(request):
         if not request.app.state.services.access.has_accounts():
             return RedirectResponse(SETUP, 303)
@@ -91,8 +112,29 @@ def answer(
     return response
 
 
+def problem(
+    status: int, detail: str, headers: Mapping[str, str] | None = None, faults: Sequence[Mapping[str, str]] = ()
+) -> JSONResponse:
+    """Returns the answer of the API for an error; arguments as for `answer`."""
+    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    if faults:
+        body["errors"] = list(faults)
+    fields = dict(headers or {})
+    if status == 401:
+        fields.setdefault("www-authenticate", "Bearer")
+    return JSONResponse(body, status, fields, PROBLEM)
+
+
 def _faults(errors: Sequence[Any]) -> list[dict[str, str]]:
-    return [{"field": ".".join(map(str, error["loc"]))[:200], "detail": str(error["msg"])[:300]} for error in errors[:20]]
+    return [
+        {"field": _encodable(".".join(map(str, error["loc"]))[:200]), "detail": _encodable(str(error["msg"])[:300])}
+        for error in errors[:20]
+    ]
+
+
+def _encodable(text: str) -> str:
+    """Returns a text whose halves of surrogate pairs, which JSON can bring, are replaced: UTF-8 has none."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _sentence(errors: Sequence[Any]) -> str:

@@ -10,13 +10,16 @@ from collections.abc import Collection
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gatewayfilter.web.errors import API, problem
 
 MAX_BODY: Final = 1 << 20
 """Bytes of a request's body."""
 MAX_UPLOAD: Final = 64 << 20
 """Bytes of a request's body on the paths of `uploads`."""
+_LONGEST_NUMBER: Final = 20
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
@@ -59,15 +62,17 @@ class Gate:
         refusal = self._refusal(scope, headers)
         await (refusal or self._app)(scope, self._bounded(scope, receive), self._hardened(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> PlainTextResponse | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
         if not self._is_own(host):
-            return PlainTextResponse("unknown host; web.names adds one\n", 421)
+            return _refused(scope, 421, "unknown host; web.names adds one")
         if scope["method"] not in _SAFE and not _same_origin(headers, scope["scheme"], host):
-            return PlainTextResponse("a page of another site sent this\n", 403)
+            return _refused(scope, 403, "a page of another site sent this")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self._limit(scope):
-            return PlainTextResponse("too large\n", 413)
+        if not length.isdecimal() or len(length) > _LONGEST_NUMBER or int(length) > self._limit(scope):
+            return _refused(scope, 413, "too large")
+        if not _is_utf8(headers.get("content-type", "")):
+            return _refused(scope, 415, "text is sent in UTF-8")
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -107,6 +112,20 @@ def own_names(listen_host: str, further: Collection[str]) -> frozenset[str]:
     """Returns the host names of the dashboard."""
     machine = socket.gethostname().lower()
     return frozenset({"localhost", listen_host.lower(), machine, machine.partition(".")[0], f"{machine}.local", *further})
+
+
+def _refused(scope: Scope, status: int, detail: str) -> Response:
+    return problem(status, detail) if scope["path"].startswith(API) else PlainTextResponse(f"{detail}\n", status)
+
+
+def _is_utf8(content_type: str) -> bool:
+    """Returns whether a body is in UTF-8, or of no named encoding.
+
+    The names of others reach Python's codecs, some of which take quadratic time (`punycode`), or make text that cannot be
+    encoded (`raw_unicode_escape`).
+    """
+    _, found, rest = content_type.lower().partition("charset")
+    return not found or rest.lstrip(' \t*="').startswith(("utf-8", "utf8"))
 
 
 def _same_origin(headers: Headers, scheme: str, host: str) -> bool:

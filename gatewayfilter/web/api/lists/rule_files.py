@@ -14,6 +14,8 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.lists.rule_models import Body, Comment, Expiry, Force, GroupName
 
+_TEXT = {"type": "string"}
+
 router = APIRouter(prefix="/rules", tags=["rules"])
 
 _SAMPLES: Final = 20
@@ -76,7 +78,12 @@ def import_file(services: Services, identity: Admin, body: ImportBody) -> Import
     "/export",
     operation_id="export_rules",
     response_class=Response,
-    responses={200: {"description": "The file.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {"application/json": {"schema": {}}, "text/csv": {"schema": _TEXT}, "text/plain": {"schema": _TEXT}},
+        }
+    },
 )
 def export(
     services: Services,
