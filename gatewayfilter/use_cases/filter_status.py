@@ -3,8 +3,8 @@
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -36,10 +36,19 @@ _FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Something that needs attention: one sentence, and the command that mends or shows it."""
+    """Something that needs attention.
+
+    Attributes:
+        words: one sentence in English.
+        mend: the command that mends or shows it.
+        code: what it is, for pages that have their own words for it.
+        values: what the sentence names, by name.
+    """
 
     words: str
     mend: str
+    code: str
+    values: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,19 +265,29 @@ def _failing_channels(settings: Settings, store: Store) -> Iterator[Attention]:
         if state.failures:
             since = datetime.fromtimestamp(state.failing_since).astimezone()
             why = f": {state.error}" if state.error else ""
-            yield Attention(f"Messages by {name} fail since {since:%Y-%m-%d %H:%M}{why}.", "gatewayfilter notify test")
+            yield Attention(
+                f"Messages by {name} fail since {since:%Y-%m-%d %H:%M}{why}.",
+                "gatewayfilter notify test",
+                "channel",
+                {"name": name, "since": state.failing_since, "error": state.error},
+            )
 
 
 def _wrong_services(settings: Settings) -> Iterator[Attention]:
     try:
         services(settings)
     except ListError as error:
-        yield Attention(f"Your catalogue of services cannot be read: {error}.", "gatewayfilter service list")
+        yield Attention(
+            f"Your catalogue of services cannot be read: {error}.",
+            "gatewayfilter service list",
+            "services",
+            {"error": str(error)},
+        )
 
 
 def _wrong_clock(lists: ListStatus, now: float) -> Iterator[Attention]:
     if lists.oldest_at > now + _LARGEST_STEP_S:
-        yield Attention("The clock is behind the last update of a list.", "gatewayfilter doctor")
+        yield Attention("The clock is behind the last update of a list.", "gatewayfilter doctor", "clock")
 
 
 def _attention(
@@ -280,20 +299,39 @@ def _attention(
     faults: dict[str, int],
 ) -> Iterator[Attention]:
     if not running:
-        yield Attention("The filter does not run.", "gatewayfilter run")
+        yield Attention("The filter does not run.", "gatewayfilter run", "stopped")
     elif workers.serving < workers.expected:
-        yield Attention(f"{workers.serving} of {workers.expected} workers serve.", "gatewayfilter doctor")
+        yield Attention(
+            f"{workers.serving} of {workers.expected} workers serve.",
+            "gatewayfilter doctor",
+            "workers",
+            {"serving": workers.serving, "all": workers.expected},
+        )
     if running and not learner:
-        yield Attention("The learner does not run: nothing is learned, and lists grow old.", "gatewayfilter doctor")
+        yield Attention("The learner does not run: nothing is learned, and lists grow old.", "gatewayfilter doctor", "learner")
     if workers.restarts:
-        yield Attention(f"Processes were restarted {workers.restarts} times.", "gatewayfilter doctor")
+        yield Attention(
+            f"Processes were restarted {workers.restarts} times.", "gatewayfilter doctor", "restarts", {"count": workers.restarts}
+        )
     if not lists.subscribed:
-        yield Attention("Only the starter lists are on: it filters little.", "gatewayfilter setup")
+        yield Attention("Only the starter lists are on: it filters little.", "gatewayfilter setup", "lists")
     if lists.pending:
-        yield Attention(f"Not fetched yet: {', '.join(lists.pending)}.", "gatewayfilter source update")
+        yield Attention(
+            f"Not fetched yet: {', '.join(lists.pending)}.",
+            "gatewayfilter source update",
+            "pending",
+            {"names": ", ".join(lists.pending)},
+        )
     if lists.failing:
-        yield Attention(f"Updates fail: {', '.join(lists.failing)}.", "gatewayfilter source status")
+        yield Attention(
+            f"Updates fail: {', '.join(lists.failing)}.",
+            "gatewayfilter source status",
+            "failing",
+            {"names": ", ".join(lists.failing)},
+        )
     if free_mb < _LOW_MB:
-        yield Attention(f"{free_mb:,.0f} MB are free on the disk.", "gatewayfilter log purge --before 7d")
+        yield Attention(
+            f"{free_mb:,.0f} MB are free on the disk.", "gatewayfilter log purge --before 7d", "disk", {"bytes": free_mb * 1e6}
+        )
     for name, count in faults.items():
-        yield Attention(f"{count:,} {_FAULTS[name]} since the start.", "gatewayfilter doctor")
+        yield Attention(f"{count:,} {_FAULTS[name]} since the start.", "gatewayfilter doctor", name, {"count": count})

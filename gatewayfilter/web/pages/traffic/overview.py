@@ -9,7 +9,6 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from gatewayfilter.model import LogBucket, PauseScope
-from gatewayfilter.use_cases.filter_status import FilterStatus
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
@@ -57,7 +56,6 @@ def show_overview(
         counts={"requests": len(waiting), "review": status.reviews},
         state=status,
         health=services.health(),
-        issue=_worst(status),
         overview=found,
         span=span.value,
         spans=[(one.value, f"/?span={one.value}" if one is not Span.DAY else "/") for one in Span],
@@ -169,19 +167,3 @@ def _chart(overview: Overview, services: WebServices) -> dict[str, list[float] |
 
 def _learned(bucket: LogBucket) -> int:
     return min(bucket.learned, bucket.blocked)
-
-
-def _worst(status: FilterStatus) -> str:
-    """Returns the code of the worst thing that is wrong, `""` when all is well."""
-    found = (
-        ("stopped", not status.running),
-        ("workers", status.workers.serving < status.workers.expected),
-        ("learner", not status.learner),
-        ("failing", bool(status.lists.failing)),
-        ("lists", not status.lists.subscribed),
-        ("pending", bool(status.lists.pending)),
-        ("disk", status.free_mb < 500),
-        ("faults", bool(status.faults)),
-        ("restarts", bool(status.workers.restarts)),
-    )
-    return next((code for code, wrong in found if wrong), "")

@@ -1,11 +1,13 @@
 """The overview and the report as pages."""
 
 import html
+import inspect
 import json
 import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ from gatewayfilter import wiring
 from gatewayfilter.gateway.doh_servers import WELL_KNOWN, blocked_resolvers
 from gatewayfilter.gateway.runtime_state import RuntimeState
 from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
+from gatewayfilter.use_cases import filter_status
+from gatewayfilter.use_cases.filter_status import Attention
 from gatewayfilter.use_cases.traffic.health_facts import GatewayLeaks, HealthFacts, health_facts
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.services import WebServices
@@ -162,3 +166,47 @@ def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
         (tmp_path / "ca" / "mitmproxy-ca-cert.pem").write_text("-----BEGIN CERTIFICATE-----\nnothing\n")
         assert web.services.health() == HealthFacts(None, None, None, None)
         assert "/crawler" not in web.client.get("/").text.partition('id="health-title"')[2].partition("</dl>")[0]
+
+
+CODES: dict[str, dict[str, str | int | float]] = {
+    "stopped": {},
+    "workers": {"serving": 1, "all": 2},
+    "learner": {},
+    "restarts": {"count": 2},
+    "lists": {},
+    "pending": {"names": "easylist, urlhaus"},
+    "failing": {"names": "easylist"},
+    "disk": {"bytes": 9e7},
+    "hook_errors": {"count": 1},
+    "store_errors": {"count": 2},
+    "log_dropped": {"count": 3},
+    "snapshot_refused": {"count": 4},
+    "channel": {"name": "webhook", "since": 1e9, "error": "<b>refused"},
+    "services": {"error": "<b>no TOML"},
+    "clock": {},
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_needs_attention_is_said_in_the_language_of_the_page(
+    tmp_path: Path, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dashboard(tmp_path) as web:
+        found = replace(web.services.status(), attention=(Attention("English words.", "gatewayfilter mend", code, CODES[code]),))
+        monkeypatch.setattr(web.services, "status", lambda: found)
+        for url in ("/", "/system"):
+            page = web.client.get(url, headers={"accept-language": "zh"}).text
+            assert "English words" not in page
+            assert "<b>refused" not in page
+            assert "<b>no TOML" not in page
+            assert "All is well" not in page
+        for link in re.findall(r'href="(/(?:setup|settings|lists|system)[^"#]*)', web.client.get("/").text):
+            assert web.client.get(link).status_code == 200
+
+
+def test_every_code_of_the_status_has_words() -> None:
+    source = inspect.getsource(filter_status)
+    given = set(re.findall(r'"gatewayfilter [^"]+",\s+"(\w+)"', source)) | set(
+        re.findall(r'^    "(\w+)": "', source, re.MULTILINE)
+    )
+    assert given == set(CODES)
