@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from gatewayfilter.client.transport import Answer, Call, Transport
 
@@ -192,7 +192,7 @@ class RulesApi:
         file_format: str | None = None,
         action: Literal["block", "allow", "splice"] | None = None,
         group: str | None = None,
-    ) -> Answer[bytes]:
+    ) -> Answer[Any]:
         """Returns rules as a file, which an import reads back."""
         return self._transport.send(
             Call("GET", "/api/v1/rules/export", query={"file_format": file_format, "action": action, "group": group})
