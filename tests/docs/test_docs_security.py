@@ -43,6 +43,7 @@ def test_a_test_that_is_named_exists(file: str, function: str) -> None:
         "### Nothing passes unread by accident",
         "### Outsiders do not change the lists",
         "### No access to internal networks",
+        "### The dashboard obeys only its accounts",
         "### Bounds",
         "## Findings",
     ],
