@@ -23,7 +23,7 @@ def addresses() -> list[str]:
         route.path
         for router in pages.routers()
         for route in router.routes
-        if isinstance(route, APIRoute) and "GET" in route.methods and not any(word in route.path for word in ENDLESS)
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and not any(word in route.path for word in ENDLESS)
     ]
     return sorted(set(found))
 
@@ -32,7 +32,7 @@ def fields_of(path: str) -> list[str]:
     """Returns the names of the parameters of a page's address."""
     for router in pages.routers():
         for route in router.routes:
-            if isinstance(route, APIRoute) and route.path == path and "GET" in route.methods:
+            if isinstance(route, APIRoute) and route.path == path and "GET" in (route.methods or ()):
                 own = list(route.dependant.query_params)
                 own += [field for one in route.dependant.dependencies for field in one.query_params]
                 return [field.alias for field in own]
