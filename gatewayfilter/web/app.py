@@ -17,7 +17,7 @@ from gatewayfilter.web.access.idempotency import Idempotency
 from gatewayfilter.web.access.identity import Authenticator
 from gatewayfilter.web.errors import PROBLEMS, install_error_answers
 from gatewayfilter.web.rendering.assets import Assets
-from gatewayfilter.web.rendering.pages import Pages
+from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
 
 UPLOADS = ("/api/v1/restore", "/backup/restore", "/api/v1/rules/import", "/rules/import")
@@ -34,11 +34,11 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
         tls: whether the connection is encrypted.
     """
     app = _application()
-    assets = Assets()
-    app.state.services, app.state.authenticator, app.state.pages = services, authenticator, Pages(assets)
+    rendering = pages_of_process()
+    app.state.services, app.state.authenticator, app.state.pages = services, authenticator, rendering
     app.state.tls = tls
     install_error_answers(app)
-    app.include_router(_static(assets))
+    app.include_router(_static(rendering.assets))
     _include_api(app)
     for router in pages.routers():
         app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)

@@ -1,6 +1,7 @@
 """Pages from templates, in the language and theme of the request."""
 
 import time
+from functools import cache
 from typing import Any, Final
 
 from fastapi import Request
@@ -23,11 +24,11 @@ class Pages:
     """Renders templates. One for the process.
 
     Args:
-        assets: the static files.
+        assets: the static files, also an attribute.
     """
 
     def __init__(self, assets: Assets) -> None:
-        self._assets = assets
+        self.assets = assets
         self._translations = {language: translations(language) for language in LANGUAGES}
         self._environments = {language: self._environment(language) for language in LANGUAGES}
         self._formats = {language: Formats(language) for language in LANGUAGES}
@@ -43,7 +44,7 @@ class Pages:
         )
         environment.install_gettext_translations(self._translations[language], newstyle=True)  # type: ignore[attr-defined]
         environment.filters["category"] = CategoryTitles(language)
-        environment.globals["static"] = self._assets.url
+        environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
         return environment
 
@@ -84,6 +85,12 @@ class Pages:
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
         return HTMLResponse(self.fragment(request, template, **context), status)
+
+
+@cache
+def pages_of_process() -> Pages:
+    """Returns the templates and static files, read once: several applications of a process share them."""
+    return Pages(Assets())
 
 
 def language_of(request: Request) -> str:
