@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -10,11 +11,12 @@ from starlette.types import ASGIApp
 
 from gatewayfilter import __version__
 from gatewayfilter.config import split_address
+from gatewayfilter.errors import StoreError
 from gatewayfilter.web import api, pages
 from gatewayfilter.web.access.csrf import check_csrf
 from gatewayfilter.web.access.gate import Gate, own_names
 from gatewayfilter.web.access.idempotency import Idempotency
-from gatewayfilter.web.access.identity import Authenticator
+from gatewayfilter.web.access.identity import Authenticator, Role
 from gatewayfilter.web.errors import PROBLEMS, install_error_answers
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.pages import pages_of_process
@@ -45,7 +47,16 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
     web = services.settings.web
     host = split_address(web.listen)[0] if web.listen else "localhost"
     once = Idempotency(app, services.store, services.clock)
-    return Gate(once, names=own_names(host, web.names), uploads=UPLOADS, tls=tls)
+    names = own_names(host, web.names)
+    return Gate(once, names=names, uploads=UPLOADS, may_upload=partial(_is_admin, app, authenticator), tls=tls)
+
+
+def _is_admin(app: FastAPI, authenticator: Authenticator, request: Request) -> bool:
+    try:
+        identity = authenticator.identify(Request({**request.scope, "app": app}))
+    except StoreError:
+        return False  # the handler tells that the database is away
+    return identity is not None and identity.may(Role.ADMIN)
 
 
 def compressed_document() -> bytes:

@@ -19,6 +19,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
+from gatewayfilter.web.connections import BoundedProtocol
 from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
 from gatewayfilter.web.services import WebServices
 
@@ -72,7 +73,7 @@ def serve(loaded: Loaded) -> None:
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
-                http="h11",
+                http=BoundedProtocol,
                 loop="asyncio",
                 h11_max_incomplete_event_size=32_768,
                 limit_concurrency=MAX_CONNECTIONS,

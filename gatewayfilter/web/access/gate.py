@@ -4,12 +4,15 @@ A page of the web could send a browser here under a name of its own (DNS rebindi
 answered, and no change that another site's page sends.
 """
 
+import asyncio
 import ipaddress
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +22,8 @@ MAX_BODY: Final = 1 << 20
 """Bytes of a request's body."""
 MAX_UPLOAD: Final = 64 << 20
 """Bytes of a request's body on the paths of `uploads`."""
+BODY_PAUSE_S: Final = 20.0
+"""How long a body may stop on its way."""
 _LONGEST_NUMBER: Final = 20
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CONTENT_POLICY: Final = (
@@ -43,14 +48,24 @@ class Gate:
     Args:
         app: what is served.
         names: host names that are answered, without ports; IP addresses always are.
-        uploads: beginnings of paths whose bodies may be large.
+        uploads: beginnings of paths whose bodies may be large, for senders whom `may_upload` accepts.
+        may_upload: tells by a request whether its sender may send a large body; it may read the database.
         tls: whether the connection is encrypted.
     """
 
-    def __init__(self, app: ASGIApp, *, names: Collection[str], uploads: tuple[str, ...] = (), tls: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        names: Collection[str],
+        uploads: tuple[str, ...] = (),
+        may_upload: Callable[[Request], bool] = lambda _: False,
+        tls: bool = False,
+    ) -> None:
         self._app = app
         self._names = frozenset(names)
         self._uploads = uploads
+        self._may_upload = may_upload
         self._fields = _FIELDS | ({"strict-transport-security": "max-age=31536000"} if tls else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,17 +74,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        await (refusal or self._app)(scope, self._bounded(scope, receive), self._hardened(send))
+        limit = await self._limit(scope, headers)
+        refusal = self._refusal(scope, headers, limit)
+        await (refusal or self._app)(scope, _bounded(receive, limit), self._hardened(send))
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers, limit: int) -> Response | None:
         host = headers.get("host", "")
         if not self._is_own(host):
             return _refused(scope, 421, "unknown host; web.names adds one")
         if scope["method"] not in _SAFE and not _same_origin(headers, scope["scheme"], host):
             return _refused(scope, 403, "a page of another site sent this")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or len(length) > _LONGEST_NUMBER or int(length) > self._limit(scope):
+        if not length.isdecimal() or len(length) > _LONGEST_NUMBER or int(length) > limit:
             return _refused(scope, 413, "too large")
         if not _is_utf8(headers.get("content-type", "")):
             return _refused(scope, 415, "text is sent in UTF-8")
@@ -83,19 +99,13 @@ class Gate:
             return name.lower() in self._names
         return True
 
-    def _limit(self, scope: Scope) -> int:
-        return MAX_UPLOAD if self._uploads and scope["path"].startswith(self._uploads) else MAX_BODY
-
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        left = self._limit(scope)
-
-        async def bounded() -> Message:
-            nonlocal left
-            message = await receive()
-            left -= len(message.get("body", b""))
-            return message if left >= 0 else {"type": "http.disconnect"}
-
-        return bounded
+    async def _limit(self, scope: Scope, headers: Headers) -> int:
+        """Returns how many bytes a body may have. Who sends a large one is found out before any of it is read."""
+        if scope["method"] in _SAFE or not self._uploads or not scope["path"].startswith(self._uploads):
+            return MAX_BODY
+        if not self._is_own(headers.get("host", "")):
+            return MAX_BODY
+        return MAX_UPLOAD if await run_in_threadpool(self._may_upload, Request(scope)) else MAX_BODY
 
     def _hardened(self, send: Send) -> Send:
         async def hardened(message: Message) -> None:
@@ -112,6 +122,24 @@ def own_names(listen_host: str, further: Collection[str]) -> frozenset[str]:
     """Returns the host names of the dashboard."""
     machine = socket.gethostname().lower()
     return frozenset({"localhost", listen_host.lower(), machine, machine.partition(".")[0], f"{machine}.local", *further})
+
+
+def _bounded(receive: Receive, limit: int) -> Receive:
+    """Returns what receives a body of this size at most, which does not stop on its way; then the sender counts as gone."""
+    left, is_whole = limit, False
+
+    async def bounded() -> Message:
+        nonlocal left, is_whole
+        try:
+            async with asyncio.timeout(None if is_whole else BODY_PAUSE_S):
+                message = await receive()
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        is_whole = not message.get("more_body", False)
+        left -= len(message.get("body", b""))
+        return message if left >= 0 else {"type": "http.disconnect"}
+
+    return bounded
 
 
 def _refused(scope: Scope, status: int, detail: str) -> Response:
