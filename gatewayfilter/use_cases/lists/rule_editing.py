@@ -263,20 +263,6 @@ def remove_rule(store: Store, rule_id: int, *, version: str = "") -> ManualRule:
     return rule
 
 
-def put_back(store: Store, rule: ManualRule) -> ManualRule:
-    """Adds a rule again that was removed, or that is to be as it was; it may get a new number."""
-    return store.lists.add_rule(
-        rule.action,
-        rule.kind,
-        rule.pattern,
-        comment=rule.comment,
-        group=rule.group,
-        expires_at=rule.expires_at,
-        enabled=rule.enabled,
-        scope=rule.scope,
-    )
-
-
 def matching(rules: Iterable[ManualRule], entry: str) -> list[ManualRule]:
     """Returns the rules named by number or pattern; a site is also found when it was added without subdomains.
 
