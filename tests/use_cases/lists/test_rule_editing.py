@@ -1,4 +1,3 @@
-
 import pytest
 
 from gatewayfilter.errors import BroadRuleError, ConflictError, MissingError, PolicyError, RuleError
