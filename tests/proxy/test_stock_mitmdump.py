@@ -73,6 +73,6 @@ async def test_a_request_in_pieces_is_read(cut: int, stock: int, origin: Origin)
         await client.send(b"GET / HTTP/1.1\r\nHost: blocked.test\r\n\r\n", cut)
         assert await client.status() == "403 blacklist"
     async with channel(stock, origin.http.removeprefix("http://")) as client:
-        await client.send(b"\0\0\0\x08\x04\xd2", cut)
+        await client.send(b"\0\0\0\x08\x04\xd2"[:cut])  # what follows could meet a closed connection
         assert await client.status() == "400 not-http"
     assert origin.seen == []
