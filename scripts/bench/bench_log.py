@@ -42,9 +42,13 @@ REASONS = (
 
 
 class Traffic:
-    """Decisions of 200 clients over 30 days: 20,000 hosts, some visited more often than others, and URLs that rarely repeat."""
+    """Decisions of clients over 30 days: 20,000 hosts, some visited more often than others, and URLs that rarely repeat.
 
-    def __init__(self) -> None:
+    Args:
+        clients: their number.
+    """
+
+    def __init__(self, clients: int = 200) -> None:
         self._draw = random.Random(7)
         letters = "abcdefghijklmnopqrstuvwxyz"
         self.words = ["".join(self._draw.choices(letters, k=self._draw.randrange(3, 10))) for _ in range(5_000)]
@@ -52,7 +56,7 @@ class Traffic:
             f"{self._draw.choice(('www', 'cdn', 'api', 'img'))}.{self._draw.choice(self.words)}{number % 97}.example"
             for number in range(20_000)
         ]
-        self.clients = [f"192.0.{number // 250}.{number % 250}" for number in range(200)]
+        self.clients = [f"192.0.{number // 250}.{number % 250}" for number in range(clients)]
 
     def url(self) -> str:
         """Returns the address of a request: some 80 characters."""
@@ -65,7 +69,7 @@ class Traffic:
         draw = self._draw
         for number in range(count):
             action, reason, source, rule, category = REASONS[draw.randrange(5)]
-            client = self.clients[min(int(draw.paretovariate(0.8)) - 1, 199)]
+            client = self.clients[min(int(draw.paretovariate(0.8)), len(self.clients)) - 1]
             user = "kim" if client == "192.0.0.3" else ""
             yield LogRecord(
                 begin + number * step_s, client, "GET", self.url(), "script", action, reason, source, rule, category, 12, user

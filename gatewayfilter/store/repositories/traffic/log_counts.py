@@ -103,14 +103,25 @@ class SqlLogCounter:
             if len(kept) < len(rows):
                 counts = count_records(record for _, record in kept)
             if counts:
-                _add(connection, counts)
-                connection.execute(_ADD_HOUR, _hours_of(kept))
-                connection.execute(_ADD_DEVICE, _devices_of(kept))
-                for period, dimension, start in _buckets_at_risk(counts):
-                    _merge_rarest(connection, {"of_period": period, "of_dimension": dimension, "of_start": start})
+                add_counts(connection, kept, counts)
             set_progress(self._database, connection, COUNTS, rows[-1][0])
         self._chunk.fit(time.monotonic() - begun)
         return len(rows)
+
+
+def add_counts(connection: Connection, rows: Sequence[tuple[int, LogRecord]], counts: Counter[Key]) -> None:
+    """Adds records to the counts, the hours and the devices, and merges the rarest names where there are too many.
+
+    Args:
+        connection: in a transaction.
+        rows: the records with their ids.
+        counts: those of the records.
+    """
+    _add(connection, counts)
+    connection.execute(_ADD_HOUR, _hours_of(rows))
+    connection.execute(_ADD_DEVICE, _devices_of(rows))
+    for period, dimension, start in _buckets_at_risk(counts):
+        _merge_rarest(connection, {"of_period": period, "of_dimension": dimension, "of_start": start})
 
 
 def count_records(records: Iterable[LogRecord]) -> Counter[Key]:
