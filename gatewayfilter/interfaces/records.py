@@ -138,6 +138,10 @@ class ListStore(Protocol):
         """Yields all learned entries, expired ones included."""
         ...
 
+    def blocked_between(self, since: float, until: float, most: int) -> tuple[list[LearnedEntry], int]:
+        """Returns the newest learned entries of a time span that block, at most `most`, and the number of all of them."""
+        ...
+
     def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
         """Returns the entries with these keys."""
         ...

@@ -56,6 +56,15 @@ _PAGE_OF_LEARNED = (
 _EXPIRED = _SELECT_LEARNED.where(_LEARNED.expires_at <= bindparam("now")).order_by(_LEARNED.expires_at).limit(bindparam("most"))
 
 _COUNT_LEARNED = select(func.count()).select_from(LEARNED_ENTRIES)
+_LEARNED_IN = (
+    _LEARNED.action == bindparam("of_action"),
+    _LEARNED.created_at >= bindparam("since"),
+    _LEARNED.created_at < bindparam("until"),
+)
+_COUNT_LEARNED_IN = _COUNT_LEARNED.where(*_LEARNED_IN)
+_NEWEST_LEARNED_IN = (
+    _SELECT_LEARNED.where(*_LEARNED_IN).order_by(_LEARNED.created_at.desc(), _LEARNED.digest).limit(bindparam("most"))
+)
 _FIRST_TO_EXPIRE = _SELECT_LEARNED.order_by(_LEARNED.expires_at).limit(bindparam("most"))
 
 _CHANGES = LIST_CHANGES.c
@@ -230,6 +239,19 @@ class SqlListStore:
         """Returns the number of learned entries, expired ones included. Reads no row of them."""
         with self._database.read() as connection:
             return connection.scalar(_COUNT_LEARNED) or 0
+
+    def blocked_between(self, since: float, until: float, most: int) -> tuple[list[LearnedEntry], int]:
+        """Returns the newest learned entries of a time span that block, and the number of all of them.
+
+        Args:
+            since: Unix seconds.
+            until: Unix seconds, itself not in the span.
+            most: entries that are returned.
+        """
+        span = {"of_action": ListAction.BLOCK.value, "since": since, "until": until}
+        with self._database.read() as connection:
+            found = [_learned_entry(row) for row in connection.execute(_NEWEST_LEARNED_IN, {**span, "most": most})]
+            return found, connection.scalar(_COUNT_LEARNED_IN, span) or 0
 
     def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
         """Returns the entries with these keys."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import UnblockRequest
-from gatewayfilter.model import LearnedEntry, ListAction, LogCount, LogDimension, LogSummary
+from gatewayfilter.model import LearnedEntry, LogCount, LogDimension, LogSummary
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.traffic.log_clients import LogClients
 from gatewayfilter.wiring import subscriptions
@@ -82,8 +82,7 @@ def make_report(store: Store, settings: Settings, since: float, until: float | N
     clients = LogClients(store, settings)
     summary = store.log_stats.summary(since, until)
     devices = [one for one in store.log_stats.clients() if since <= one.first_at < end and one.client]
-    learned = [one for one in store.lists.learned() if one.action is ListAction.BLOCK and since <= one.created_at < end]
-    learned.sort(key=lambda entry: -entry.created_at)
+    learned, learned_count = store.lists.blocked_between(since, end, _MOST_LEARNED)
     sources = [one for one in subscriptions(settings).all() if one.definition.enabled]
     return Report(
         since,
@@ -93,8 +92,8 @@ def make_report(store: Store, settings: Settings, since: float, until: float | N
         _named(summary.tops.get(LogDimension.CLIENT, ()), clients),
         tuple(NewDevice(one.client, clients.name(one.client), one.first_at) for one in devices[:_MOST_ROWS]),
         tuple(one for one in store.unblock.requests() if since <= one.at < end)[:_MOST_ROWS],
-        tuple(learned[:_MOST_LEARNED]),
-        len(learned),
+        tuple(learned),
+        learned_count,
         len(sources),
         tuple(one.definition.name for one in sources if one.state.error),
     )

@@ -192,6 +192,13 @@ def test_learned_entries_are_put_found_and_removed(lists: ListStore, feed: Chang
     assert steps(feed) == [(LEARNED, one), (LEARNED, two), (UNLEARNED, one)]
 
 
+def test_the_newest_blocked_entries_of_a_time_span(lists: ListStore) -> None:
+    made = [replace(entry(f"a.example/{at}"), created_at=float(at)) for at in range(10)]
+    allowed = replace(entry("b.example/x", action=ALLOW), created_at=5.0)
+    lists.put_learned([*made, allowed])
+    assert lists.blocked_between(3.0, 8.0, 2) == ([made[7], made[6]], 5)
+
+
 def test_a_learned_entry_is_replaced_by_removal_and_addition(lists: ListStore, feed: ChangeFeed) -> None:
     old, new = entry("a.example/"), entry("a.example/", action=ALLOW, category="", expires_at=2000.0)
     lists.put_learned([old])
