@@ -30,7 +30,7 @@ def openapi() -> tuple[dict[str, Any], dict[str, str]]:
     app = FastAPI(title="GatewayFilter", version="1", separate_input_output_schemas=False)
     areas: dict[str, str] = {}
     for router in api.routers():
-        app.include_router(router, prefix="/api/v1")
+        app.router.routes.extend(router.routes)
         for route in router.routes:
             if isinstance(route, APIRoute) and route.include_in_schema:
                 areas[str(route.tags[0])] = route.endpoint.__module__.split(".")[3]

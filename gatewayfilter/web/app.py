@@ -5,7 +5,7 @@ import zlib
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp
 
@@ -13,11 +13,10 @@ from gatewayfilter import __version__
 from gatewayfilter.config import split_address
 from gatewayfilter.errors import StoreError
 from gatewayfilter.web import api, pages
-from gatewayfilter.web.access.csrf import check_csrf
 from gatewayfilter.web.access.gate import Gate, own_names
 from gatewayfilter.web.access.idempotency import Idempotency
 from gatewayfilter.web.access.identity import Authenticator, Role
-from gatewayfilter.web.errors import PROBLEMS, install_error_answers
+from gatewayfilter.web.errors import install_error_answers
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
@@ -40,10 +39,8 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
     app.state.services, app.state.authenticator, app.state.pages = services, authenticator, rendering
     app.state.tls = tls
     install_error_answers(app)
-    app.include_router(_static(rendering.assets))
-    _include_api(app)
-    for router in pages.routers():
-        app.include_router(router, dependencies=[Depends(check_csrf)], include_in_schema=False)
+    for router in (_static(rendering.assets), *api.routers(), *pages.routers()):
+        app.router.routes.extend(router.routes)
     web = services.settings.web
     host = split_address(web.listen)[0] if web.listen else "localhost"
     once = Idempotency(app, services.store, services.clock)
@@ -61,7 +58,10 @@ def _is_admin(app: FastAPI, authenticator: Authenticator, request: Request) -> b
 
 def compressed_document() -> bytes:
     """Returns the OpenAPI document as JSON, compressed by zlib."""
-    document = FastAPI.openapi(_include_api(_application()))
+    app = _application()
+    for router in api.routers():
+        app.router.routes.extend(router.routes)
+    document = FastAPI.openapi(app)
     return zlib.compress(json.dumps(document).encode())
 
 
@@ -75,12 +75,6 @@ def _application() -> "_Application":
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-
-
-def _include_api(app: "_Application") -> "_Application":
-    for router in api.routers():
-        app.include_router(router, prefix="/api/v1", dependencies=[Depends(check_csrf)], responses=PROBLEMS)
-    return app
 
 
 class _Application(FastAPI):

@@ -27,15 +27,13 @@ from urllib.parse import quote
 import httpx
 import psutil
 from bench_log import drop_cache
-
-
 from dashboard_state import build_state, facts
 from filter_process import Filter
 
 from gatewayfilter.web import pages
 
 BOUND_MS: Final = 300.0
-PASSWORD: Final = "correct horse battery staple"  # noqa: S105  of a state folder made here
+PASSWORD: Final = "correct horse battery staple"
 SETTINGS: Final = {
     "GATEWAYFILTER_WEB__LISTEN": "127.0.0.1:0",
     "GATEWAYFILTER_PROXY__WORKERS": "1",

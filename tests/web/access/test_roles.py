@@ -62,11 +62,10 @@ APPROVER = {
 
 def changing_routes() -> Iterator[tuple[str, str]]:
     """Yields method and path of every route that changes something."""
-    for prefix, room in (("/api/v1", api), ("", pages)):
-        for router in room.routers():
-            for route in router.routes:
-                for method in sorted(getattr(route, "methods", set()) - _SAFE):
-                    yield method, prefix + getattr(route, "path", "")
+    for router in (*api.routers(), *pages.routers()):
+        for route in router.routes:
+            for method in sorted(getattr(route, "methods", set()) - _SAFE):
+                yield method, getattr(route, "path", "")
 
 
 ROUTES = sorted(set(changing_routes()) - PUBLIC)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.interfaces import QueueState
@@ -11,8 +11,9 @@ from gatewayfilter.use_cases.learning.crawler_facts import crawler_facts
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/crawler", tags=["crawler"])
+router = ApiRouter("/crawler", tags=["crawler"])
 
 JOBS: Final = "gatewayfilter.use_cases.learning.crawl_jobs:"
 LONGEST_URL: Final = 8_000

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import MissingError, ReviewError
@@ -21,8 +21,9 @@ from gatewayfilter.use_cases.review.review_tasks import (
 )
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/reviews", tags=["reviews"])
+router = ApiRouter("/reviews", tags=["reviews"])
 
 Number = Annotated[int, Path(ge=1, le=2**53, description="Number of the task.")]
 

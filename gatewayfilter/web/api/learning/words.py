@@ -2,16 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases.learning.word_work import LONGEST_PHRASE, MOST_TEXT, WordWork
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/words", tags=["words"])
+router = ApiRouter("/words", tags=["words"])
 
 Kind = Literal["", "word", "combination", "near", "context", "exception", "removed"]
 Code = Annotated[str, Path(min_length=1, max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Code of the category.")]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import ListAction
@@ -13,10 +13,11 @@ from gatewayfilter.web.access.changes import changing
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.lists.rule_models import Body, Comment, Expiry, Force, GroupName
+from gatewayfilter.web.routers import ApiRouter
 
 _TEXT = {"type": "string"}
 
-router = APIRouter(prefix="/rules", tags=["rules"])
+router = ApiRouter("/rules", tags=["rules"])
 
 _SAMPLES: Final = 20
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from gatewayfilter.interfaces import RuleQuery
 from gatewayfilter.model import ListAction
@@ -38,8 +38,9 @@ from gatewayfilter.web.api.lists.rule_models import (
     SwitchedModel,
     TestBody,
 )
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/rules", tags=["rules"])
+router = ApiRouter("/rules", tags=["rules"])
 _LONGEST: Final = 300
 
 

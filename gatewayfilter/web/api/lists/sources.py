@@ -3,7 +3,7 @@
 from hashlib import blake2b
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import ListError
@@ -15,9 +15,10 @@ from gatewayfilter.web.access.changes import IfMatch, check_version, etag, recor
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.lists.rule_models import Body
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.source_worker import JobState
 
-router = APIRouter(prefix="/lists", tags=["lists"])
+router = ApiRouter("/lists", tags=["lists"])
 _MOST: Final = 100
 _SHOWN: Final = 300
 

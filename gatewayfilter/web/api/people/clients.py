@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DEFAULT, Client, Matcher, parse_matcher
@@ -28,9 +28,10 @@ from gatewayfilter.web.api.people.models import (
     page_of,
     state_model,
 )
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(tags=["clients"])
+router = ApiRouter(tags=["clients"])
 
 Addresses = Annotated[
     list[Annotated[str, Field(max_length=300)]],

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DEFAULT, Group, PolicySet
@@ -12,8 +12,9 @@ from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.people.models import After, Body, ItemName, Limit, Name, Note, check_free, editing, existing, page_of
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/groups", tags=["groups"])
+router = ApiRouter("/groups", tags=["groups"])
 
 OfPolicy = Annotated[str, Field(description='Its policy, "" for none.', max_length=100)]
 

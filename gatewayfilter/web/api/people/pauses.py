@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import HTTPException, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
@@ -11,8 +11,9 @@ from gatewayfilter.use_cases.policies import LONGEST_PAUSE_S, PolicyEditor
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
 from gatewayfilter.web.api.people.models import Body, editing
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/pauses", tags=["pauses"])
+router = ApiRouter("/pauses", tags=["pauses"])
 
 ScopeField = Annotated[PauseScope, Field(description="Whom it is for: all, group or client.")]
 TargetField = Annotated[str, Field(description="Name of the group or client, empty for all.", max_length=100)]

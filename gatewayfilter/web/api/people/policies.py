@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DEFAULT, PolicySet, policy_values
@@ -25,9 +25,10 @@ from gatewayfilter.web.api.people.models import (
     existing,
     page_of,
 )
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/policies", tags=["policies"])
+router = ApiRouter("/policies", tags=["policies"])
 
 Key = Annotated[str, Field(max_length=200)]
 Value = Annotated[str, Field(max_length=200_000)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DailyMinutes, Quota, QuotaKind
@@ -13,8 +13,9 @@ from gatewayfilter.web.access.changes import IfMatch, check_version, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.api.people.models import DAYS, After, Body, ItemName, Limit, Name, check_free, editing, existing, page_of
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/quotas", tags=["quotas"])
+router = ApiRouter("/quotas", tags=["quotas"])
 
 Minutes = Annotated[int, Field(description="Minutes a day.", ge=1, le=LONGEST_QUOTA)]
 OtherDays = Annotated[

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
@@ -27,9 +27,10 @@ from gatewayfilter.web.api.people.models import (
     read_windows,
     window_model,
 )
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/schedules", tags=["schedules"])
+router = ApiRouter("/schedules", tags=["schedules"])
 
 OfPolicy = Annotated[str, Field(description="The policy over which it lies.", min_length=1, max_length=100)]
 Effect = Annotated[ScheduleEffect, Field(description="What it does while a window is open.")]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import Service
@@ -10,8 +10,9 @@ from gatewayfilter.sources.service_icons import service_icon
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.api.people.models import After, ItemName, Limit, existing, page_of
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/services", tags=["services"])
+router = ApiRouter("/services", tags=["services"])
 
 
 class ServiceModel(BaseModel):

@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import AuditEntry
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/audit", tags=["audit"])
+router = ApiRouter("/audit", tags=["audit"])
 
 
 class AuditModel(BaseModel):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, File, Response, UploadFile
+from fastapi import File, Response, UploadFile
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases.backup import KindChanges
@@ -10,8 +10,9 @@ from gatewayfilter.use_cases.backup.transfers import made_backup, restored, show
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(tags=["backup"])
+router = ApiRouter(tags=["backup"])
 
 
 class BackupModel(BaseModel):

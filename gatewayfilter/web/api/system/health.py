@@ -2,15 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from gatewayfilter import __version__
 from gatewayfilter.use_cases.filter_status import filter_status
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/status", tags=["status"])
+router = ApiRouter("/status", tags=["status"])
 
 
 class AttentionModel(BaseModel):

@@ -2,15 +2,16 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases import https as use_case
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/https", tags=["https"])
+router = ApiRouter("/https", tags=["https"])
 
 type Form = Literal["pem", "der", "p12", "mobileconfig"]
 MEDIA_TYPES = {

@@ -3,15 +3,16 @@
 import math
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayfilter.use_cases.access.log_in import LogInStatus
 from gatewayfilter.web.access.cookies import end_session, set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Identity, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/session", tags=["session"])
+router = ApiRouter("/session", tags=["session"])
 
 
 class LogInModel(BaseModel):

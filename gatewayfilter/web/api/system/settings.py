@@ -2,15 +2,16 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases.setting_values import change_setting, shown_settings
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/settings", tags=["settings"])
+router = ApiRouter("/settings", tags=["settings"])
 
 
 class SettingModel(BaseModel):

@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Response
+from fastapi import HTTPException, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayfilter.model import ApiToken, Scope
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Identity, Role, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/tokens", tags=["tokens"])
+router = ApiRouter("/tokens", tags=["tokens"])
 
 
 class TokenModel(BaseModel):

@@ -3,15 +3,16 @@
 from hashlib import sha256
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayfilter.model import Account, Role
 from gatewayfilter.web.access.changes import IfMatch, check_version, etag, record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/users", tags=["users"])
+router = ApiRouter("/users", tags=["users"])
 
 UserId = Annotated[int, Path(description="Number of the account.", ge=1, le=2**62)]
 Password = Annotated[str, Field(description="At least ten characters.", max_length=1_000)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.urls import parse_loose_url
@@ -10,8 +10,9 @@ from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Term
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.api.traffic.unblock_requests import LinkModel, LinkTermsModel, link_model
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/bypass-links", tags=["requests"])
+router = ApiRouter("/bypass-links", tags=["requests"])
 
 
 class NewLinkModel(LinkTermsModel):

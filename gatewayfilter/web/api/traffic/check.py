@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DeciderAnswer, Request, ResourceType, Verdict
@@ -12,8 +12,9 @@ from gatewayfilter.use_cases.moments import read_moment
 from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/check", tags=["check"])
+router = ApiRouter("/check", tags=["check"])
 _LONGEST = 8_000
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header, Request
+from fastapi import Header, Request
 from fastapi.responses import StreamingResponse
 
 from gatewayfilter.errors import StoreError
@@ -16,9 +16,10 @@ from gatewayfilter.web.access.event_stream import EVERY_S, LONGEST_S, STREAM_HEA
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.access.log_conditions import Conditions
 from gatewayfilter.web.api.traffic.log import DecisionModel
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/events", tags=["log"])
+router = ApiRouter("/events", tags=["log"])
 
 _STATE_EVERY: Final = 20
 """Rounds between two events of the state."""

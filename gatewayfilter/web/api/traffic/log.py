@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi import HTTPException, Path, Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import LogDimension, LogQuery, LogRecord, client_of
@@ -12,8 +12,9 @@ from gatewayfilter.use_cases.traffic.log_overview import Span, span_edges
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.access.log_conditions import Conditions
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/log", tags=["log"])
+router = ApiRouter("/log", tags=["log"])
 
 
 class DecisionModel(BaseModel):

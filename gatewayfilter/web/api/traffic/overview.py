@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Span, make_overview
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.api.traffic.log import BucketModel
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/overview", tags=["log"])
+router = ApiRouter("/overview", tags=["log"])
 
 
 class ShareModel(BaseModel):

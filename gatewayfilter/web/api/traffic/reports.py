@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
@@ -13,8 +13,9 @@ from gatewayfilter.use_cases.traffic.log_report import make_report
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.api.traffic.log import CountModel
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/reports", tags=["log"])
+router = ApiRouter("/reports", tags=["log"])
 
 
 class NewDeviceModel(BaseModel):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import Header, Path, Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.interfaces import BypassLink
@@ -12,9 +12,10 @@ from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Term
 from gatewayfilter.use_cases.traffic.request_facts import RequestFacts, facts_of, find_request
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
+from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/requests", tags=["requests"])
+router = ApiRouter("/requests", tags=["requests"])
 
 Number = Annotated[int, Path(ge=1, le=2**53, description="Number of the request.")]
 IfMatch = Annotated[

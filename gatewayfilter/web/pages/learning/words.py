@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, File, Form, Path, Query, Request, Response, UploadFile
+from fastapi import File, Form, Path, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
@@ -12,9 +12,10 @@ from gatewayfilter.use_cases.learning.word_work import KINDS, LONGEST_PHRASE, MO
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _A_PAGE = 100
 Kind = Literal["", "word", "combination", "near", "context", "exception", "removed"]

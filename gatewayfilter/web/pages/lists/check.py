@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
@@ -16,9 +16,10 @@ from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_NAMES: Final = 500
 _DECIDES: Final = frozenset({"allow", "block"})

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from fastapi import File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import GatewayFilterError, ListError
@@ -20,9 +20,10 @@ from gatewayfilter.web.access.changes import changing
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 _SHOWN: Final = 20
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Path, Query, Request, Response
+from fastapi import Form, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import BroadRuleError, ConflictError, GatewayFilterError, RuleError
@@ -25,9 +25,10 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.lists.rule_forms import EditForm, RuleFilter, RuleForm, day_of
 from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _A_PAGE: Final = 50
 _MOST: Final = 50

@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
@@ -22,9 +22,10 @@ from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
 from gatewayfilter.web.pages.people.clients import Asked, show_clients
 from gatewayfilter.web.rendering.pages import gettext
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_RULES: Final = 50
 

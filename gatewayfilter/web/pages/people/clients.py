@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.model import DEFAULT, ICONS, Client, Group, parse_matcher
@@ -17,9 +17,10 @@ from gatewayfilter.web.access.forms import Form
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
 from gatewayfilter.web.rendering.pages import gettext
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 PAGE: Final = 50
 """Clients of a page."""

@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
@@ -15,9 +15,10 @@ from gatewayfilter.web.pages.people.answers import Said, answered, attempt
 from gatewayfilter.web.pages.people.client import show_client
 from gatewayfilter.web.pages.people.clients import Asked, show_clients
 from gatewayfilter.web.rendering.pages import gettext, is_partial
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _CLIENT = "/clients/"
 

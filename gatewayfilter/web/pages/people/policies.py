@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import ConflictError
@@ -18,9 +18,10 @@ from gatewayfilter.web.access.forms import Fields, Form
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
 from gatewayfilter.web.rendering.pages import gettext
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 TABS: Final = ("services", "categories", "more")
 _BEFORE: Final = "was:"

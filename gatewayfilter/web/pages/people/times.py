@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
@@ -22,9 +22,10 @@ from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.people.answers import Said, answered, attempt
 from gatewayfilter.web.pages.people.policies import View, show_policy, url_of
 from gatewayfilter.web.rendering.pages import gettext
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 NEW: Final = ":new"
 """What stands for a new schedule in an address; no name has a colon."""

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi import Form, HTTPException, Request
 from fastapi.responses import Response
 
 from gatewayfilter.errors import AccountError
@@ -15,8 +15,9 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Identity, Viewer
 from gatewayfilter.web.access.redirects import done
 from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 Text = Annotated[str, Form(max_length=2_000)]
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.web.access.changes import undo_url
@@ -11,8 +11,9 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver
 from gatewayfilter.web.access.redirects import own_path
 from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 _ROWS: Final = 50
 

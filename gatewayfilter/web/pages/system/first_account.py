@@ -3,7 +3,7 @@
 import ipaddress
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi import Form, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.errors import AccountError
@@ -12,8 +12,9 @@ from gatewayfilter.use_cases.access.dashboard_access import needs_setup_code
 from gatewayfilter.web.access.cookies import set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 Text = Annotated[str, Form(max_length=2_000)]
 

@@ -3,7 +3,7 @@
 from io import BytesIO
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from gatewayfilter.addresses.rtnetlink import read_lan_address
@@ -13,8 +13,9 @@ from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, current
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 
 @router.get("/https")

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.use_cases.access.log_in import LogInResult, LogInStatus
@@ -12,8 +12,9 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import current
 from gatewayfilter.web.access.redirects import own_path
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 Text = Annotated[str, Form(max_length=2_000)]
 

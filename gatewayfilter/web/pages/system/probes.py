@@ -1,14 +1,14 @@
 """`/healthz` and `/readyz`, open to all: whether the dashboard answers, and the filter serves. `/metrics`: the counters."""
 
-from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
 from gatewayfilter.use_cases.filter_status import serving_workers
 from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 
 @router.get("/healthz")

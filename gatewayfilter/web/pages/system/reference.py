@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete")
 

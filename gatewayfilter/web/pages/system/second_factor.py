@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import Response
 
 from gatewayfilter.errors import AccountError
@@ -13,8 +13,9 @@ from gatewayfilter.web.access.identity import Identity, Viewer
 from gatewayfilter.web.access.redirects import done
 from gatewayfilter.web.pages.system.account import refuse_unconfirmed
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter(prefix="/account/second-factor")
+router = PageRouter("/account/second-factor")
 
 Text = Annotated[str, Form(max_length=2_000)]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
 from gatewayfilter.errors import ConflictError
@@ -14,9 +14,10 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
 from gatewayfilter.web.access.redirects import done
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter(prefix="/setup")
+router = PageRouter("/setup")
 
 _MOST_LISTS: Final = 200
 _UPDATE: Final = "update"

@@ -1,14 +1,15 @@
 """`/system`: the processes, the disk, the lists and the faults of the installation."""
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.use_cases.filter_status import process_states
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 
 @router.get("/system")

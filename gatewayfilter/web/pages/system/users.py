@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Request
+from fastapi import Form, Request
 from fastapi.responses import Response
 
 from gatewayfilter.errors import AccountError
@@ -12,8 +12,9 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
 from gatewayfilter.web.access.redirects import done
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 Text = Annotated[str, Form(max_length=2_000)]
 

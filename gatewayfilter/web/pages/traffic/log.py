@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from gatewayfilter.errors import PolicyError, StoreError
@@ -22,9 +22,10 @@ from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows, log_url
 from gatewayfilter.web.pages.traffic.log_sentence import SentenceMaker
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _PAGE = 50
 _MOST_LIVE = 40

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from gatewayfilter.model import LogBucket, PauseScope
@@ -18,9 +18,10 @@ from gatewayfilter.web.access.identity import Approver, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.pages import is_partial, language_of, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_REQUESTS: Final = 3
 _SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}

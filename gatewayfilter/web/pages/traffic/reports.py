@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from gatewayfilter.model import LogDimension
@@ -15,8 +15,9 @@ from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.pages.traffic.overview import TopRow
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.routers import PageRouter
 
-router = APIRouter()
+router = PageRouter()
 
 
 class ReportSpan(StrEnum):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Form, Path, Query, Request, Response
+from fastapi import Form, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
@@ -15,9 +15,10 @@ from gatewayfilter.use_cases.traffic.request_facts import facts_of, find_request
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
 from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 _A_PAGE = 20
 _HOUR, _DAY = 3600.0, 86_400.0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
+from fastapi import Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
@@ -19,9 +19,10 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Identity, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows
 from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 LIFETIMES: Final = {"1h": 3600.0, "1d": 86_400.0, "ever": None}
 _MOST_NAMES: Final = 500
