@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from gatewayfilter.model import LogDimension, LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
+from gatewayfilter.model import LogCount, LogDimension, LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
 
 
 class LogSearch(Protocol):
@@ -26,6 +26,17 @@ class LogStats(Protocol):
         dimensions: Collection[LogDimension] = ...,
     ) -> LogSummary:
         """Returns the counts of a time span, widened to whole hours, for some clients or everybody."""
+        ...
+
+    def tops(
+        self,
+        since: float,
+        until: float,
+        clients: frozenset[str] | None = None,
+        top: int = ...,
+        dimensions: Collection[LogDimension] = ...,
+    ) -> dict[LogDimension, tuple[LogCount, ...]]:
+        """Returns the names of a summary with the most blocked decisions."""
         ...
 
     def timeline(self, edges: Sequence[float], clients: frozenset[str] | None = None) -> LogTimeline:

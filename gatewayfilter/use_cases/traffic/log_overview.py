@@ -13,6 +13,7 @@ from gatewayfilter.use_cases.traffic.client_names import ClientNames
 TOP: Final = 8
 _MOST_NAMES: Final = 400
 """Addresses whose names are summed, so that a client with several addresses is ranked by all of them."""
+_SHOWN: Final = (LogDimension.CLIENT, LogDimension.CATEGORY, LogDimension.HOST, LogDimension.SOURCE)
 _HOUR_S: Final = 3_600
 _WEEK_STEP_H: Final = 6
 
@@ -113,8 +114,7 @@ def make_overview(
     """
     edges = span_edges(span, now, zone)
     timeline = stats.timeline(edges, only)
-    summary = stats.summary(edges[0], edges[-1], only, _MOST_NAMES)
-    tops = summary.tops
+    tops = stats.tops(edges[0], edges[-1], only, _MOST_NAMES, _SHOWN)
     return Overview(
         edges[0],
         edges[-1],

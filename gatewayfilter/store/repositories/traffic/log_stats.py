@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import batched
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from gatewayfilter.model import LogCount, LogDimension, LogHour, LogSummary, LogTimeline, SeenClient
 from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, Key, hour_of
@@ -38,6 +38,13 @@ _IN_SPAN = (LOG_HOURS.c.start >= bindparam("begin"), LOG_HOURS.c.start < bindpar
 _EDGES = select(func.min(LOG_HOURS.c.start), func.max(LOG_HOURS.c.start))
 _HOURS_IN = select(func.count()).select_from(LOG_HOURS).where(*_IN_SPAN)
 _STARTS_IN = select(LOG_HOURS.c.start).where(*_IN_SPAN).order_by(LOG_HOURS.c.start)
+_NUMBER_IN = select(func.coalesce(func.sum(_COLUMNS.decisions), 0)).where(
+    _COLUMNS.period_s == bindparam("period_s"),
+    _COLUMNS.dimension == literal_column(str(int(LogDimension.REASON))),
+    _COLUMNS.client == literal_column("''"),  # literally, as in the index
+    _COLUMNS.start >= bindparam("begin"),
+    _COLUMNS.start < bindparam("end"),
+)
 _LAST_ID = select(func.max(DECISIONS.c.id))
 
 
@@ -85,6 +92,27 @@ class SqlLogStats:
             uncounted,
         )
 
+    def tops(
+        self,
+        since: float,
+        until: float,
+        clients: frozenset[str] | None = None,
+        top: int = TOP,
+        dimensions: Collection[LogDimension] = tuple(LogDimension),
+    ) -> dict[LogDimension, tuple[LogCount, ...]]:
+        """Returns the names of `summary` without its hours, which for a client are most of its cost. The arguments are the same.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        with self._database.read() as connection:
+            fresh, _ = fresh_counts(connection)
+            span = _span(connection, fresh, since, until)
+            if span is None:
+                return {}
+            tally = _Tally(connection, fresh, span, clients)
+            return {dimension: _top(tally.names(dimension), top) for dimension in dimensions}
+
     def timeline(self, edges: Sequence[float], clients: frozenset[str] | None = None) -> LogTimeline:
         """Returns the counts between each two of these times; an hour counts where it begins.
 
@@ -130,6 +158,7 @@ class _Tally:
         self._span = span
         self._clients = clients
         self._starts = list(connection.scalars(_STARTS_IN, {"begin": span[0], "end": span[1]}))
+        self._periods = self._parts()
 
     def hours(self) -> tuple[LogHour, ...]:
         """Returns the hours with any decision; days where there are many."""
@@ -155,7 +184,7 @@ class _Tally:
     def names(self, dimension: LogDimension) -> dict[str, list[int]]:
         """Returns name → decisions, blocked ones."""
         found: dict[str, list[int]] = {}
-        for period, starts in _periods(self._starts, *self._span):
+        for period, starts in self._periods:
             for part in batched(starts, _STARTS):
                 for name, decisions, blocked in self._connection.execute(_NAMES, self._where(period, dimension, part)):
                     counts = found.setdefault(name, [0, 0])
@@ -168,6 +197,27 @@ class _Tally:
         if dimension is LogDimension.CLIENT and self._clients is not None:
             return {name: counts for name, counts in found.items() if name in self._clients}
         return found
+
+    def _parts(self) -> tuple[tuple[int, list[int]], ...]:
+        """Parts the hours in days that are read as a whole, and in hours of the other days."""
+        days: dict[int, list[int]] = {}
+        for start in self._starts:
+            days.setdefault(start // DAY_S * DAY_S, []).append(start)
+        whole = {day for day, hours in days.items() if self._is_whole(day, hours)}
+        return (DAY_S, sorted(whole)), (HOUR_S, [start for start in self._starts if start // DAY_S * DAY_S not in whole])
+
+    def _is_whole(self, day: int, hours: list[int]) -> bool:
+        """Whether the counts of a day are those of these hours: the span has all of it, or nothing else was decided on it.
+
+        A day has as many names as four of its hours, so today and the first day are best read as days, too.
+        """
+        if self._span[0] <= day and day + DAY_S <= self._span[1]:
+            return True
+        number = self._number_in(DAY_S, day, day + 1)
+        return number == self._number_in(HOUR_S, hours[0], hours[-1] + 1)
+
+    def _number_in(self, period: int, begin: int, end: int) -> int:
+        return int(self._connection.scalar(_NUMBER_IN, {"period_s": period, "begin": begin, "end": end}) or 0)
 
     def _where(self, period: int, dimension: LogDimension, starts: tuple[int, ...]) -> dict[str, Any]:
         of_everybody = self._clients is None or dimension is LogDimension.CLIENT
@@ -199,13 +249,6 @@ def _span(connection: Connection, fresh: Counter[Key], since: float | None, unti
     if hours > _MOST_HOURS:
         begin, end = begin // DAY_S * DAY_S, -(-end // DAY_S) * DAY_S
     return begin, end
-
-
-def _periods(starts: list[int], begin: int, end: int) -> Iterator[tuple[int, list[int]]]:
-    """Parts hours in whole days, and hours of days that are not wholly in the span from `begin` to `end`."""
-    first_day, last_day = -(-begin // DAY_S) * DAY_S, end // DAY_S * DAY_S
-    yield DAY_S, sorted({start // DAY_S * DAY_S for start in starts if first_day <= start < last_day})
-    yield HOUR_S, [start for start in starts if not first_day <= start < last_day]
 
 
 def _top(names: dict[str, list[int]], most: int) -> tuple[LogCount, ...]:

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from sqlalchemy import delete
 
 import gatewayfilter.store.repositories.traffic.log_counts as log_counts_module
 import gatewayfilter.store.repositories.traffic.log_timeline as log_timeline_module
 from gatewayfilter.model import LogBucket, LogDimension, LogRecord, client_of, host_of
 from gatewayfilter.store import Store
+from gatewayfilter.store.sql.database import Area
+from gatewayfilter.store.sql.schema import LOG_COUNTS
 
 BEGIN = 1_000_000 // 86_400 * 86_400.0
 DAY = 86_400.0
@@ -65,6 +68,48 @@ def test_the_sums_are_those_of_all_records(counted: int, store: Store) -> None:
     assert_counts(store, records)
     for since, until in ((BEGIN + DAY, BEGIN + 3 * DAY), (BEGIN + 5 * 3_600, BEGIN + 2 * DAY + 7_200), (BEGIN + 2 * DAY, None)):
         assert_counts(store, [one for one in records if since <= one.at < (until or 9e9)], since, until)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "by_days"),
+    [
+        (None, None, True),  # nothing was decided before the first hour, or after the last one
+        (BEGIN + DAY, None, True),
+        (BEGIN, BEGIN + 9 * DAY, True),
+        (BEGIN + 5 * 3_600, None, False),
+        (BEGIN, BEGIN + DAY + 3_600, False),
+    ],
+)
+def test_days_that_hold_no_other_decisions_are_read_as_days(
+    since: float | None, until: float | None, *, by_days: bool, store: Store
+) -> None:
+    records = days()
+    store.log.write(records)
+    follow(store)
+    whole = [one for one in records if (since or 0) <= one.at < (until or 9e9)]
+    assert_counts(store, whole, since, until)
+    drop_hours_of_hosts(store)
+    hosts = {one.name: one.decisions for one in store.log_stats.summary(since, until).tops[LogDimension.HOST]}
+    assert (hosts == {name: number for name, (number, _) in names(whole, LogDimension.HOST).items()}) == by_days
+
+
+def drop_hours_of_hosts(store: Store) -> None:
+    """Leaves only days of hosts, so that what is read of them is seen."""
+    with store.log_stats._database.write(Area.LOG_COUNTS) as connection:
+        connection.execute(delete(LOG_COUNTS).where(LOG_COUNTS.c.period_s == 3_600, LOG_COUNTS.c.dimension == LogDimension.HOST))
+
+
+def test_the_names_alone_are_those_of_the_summary(store: Store) -> None:
+    records = days()
+    store.log.write(records[:250])
+    follow(store)
+    store.log.write(records[250:])
+    for clients in (None, frozenset({"user:kim"})):
+        span = (BEGIN + 5 * 3_600, BEGIN + 3 * DAY)
+        assert store.log_stats.tops(*span, clients) == store.log_stats.summary(*span, clients).tops
+    found = store.log_stats.tops(BEGIN, 9e9, top=2, dimensions=[LogDimension.HOST])
+    assert [len(counts) for counts in found.values()] == [2]
+    assert store.log_stats.tops(9e9, 9.1e9) == {}
 
 
 def test_the_sums_of_a_client(store: Store) -> None:
