@@ -85,6 +85,10 @@ class StoreError(GatewayFilterError):
     """The database cannot be opened, read or written."""
 
 
+class StoreUnavailableError(StoreError):
+    """The database is locked, full, damaged or away: the same write may succeed later."""
+
+
 class BackupError(GatewayFilterError):
     """A backup that cannot be written, read or restored."""
 

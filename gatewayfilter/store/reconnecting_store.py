@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from gatewayfilter.errors import GatewayFilterError, StoreError
+from gatewayfilter.errors import GatewayFilterError, StoreUnavailableError
 from gatewayfilter.interfaces import CrawlRequest, UnblockChanges, UnblockRequest
 from gatewayfilter.model import Change, LogRecord, QuotaUse
 from gatewayfilter.store.store import Store
@@ -20,10 +20,10 @@ _RETRY_AFTER_S: Final = 5.0
 class ReconnectingStore:
     """Opens the database at its first use, and again after a failure, at most every few seconds.
 
-    Its attributes have the methods of `Store`'s; each raises `StoreError` while the database cannot be opened.
+    Its attributes have the methods of `Store`'s; each raises `StoreUnavailableError` while the database cannot be opened.
 
     Args:
-        open_store: opens the database; its exceptions become a `StoreError`.
+        open_store: opens the database; its exceptions become a `StoreUnavailableError`.
         most_log_bytes: disk space that the log may take; the oldest records are removed before a batch is written.
 
     Attributes:
@@ -54,19 +54,20 @@ class _Connection:
         self._open_store = open_store
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._error = StoreError("the database was not opened yet")
+        self._error = StoreUnavailableError("the database was not opened yet")
         self._retry_at = 0.0
 
     def use[T](self, work: Callable[[Store], T]) -> T:
         """Returns the result of `work` on the open database.
 
         Raises:
-            StoreError: the database cannot be opened, or reports an error.
+            StoreUnavailableError: the database cannot be opened, or is locked, full, damaged or away.
+            StoreError: it refuses what was to be written.
         """
         store = self._opened()
         try:
             return work(store)
-        except StoreError as error:
+        except StoreUnavailableError as error:
             self._forget(store, error)
             raise
 
@@ -84,18 +85,18 @@ class _Connection:
                 try:
                     self._store = self._open_store()
                 except GatewayFilterError as error:
-                    self._remember(StoreError(str(error)))
+                    self._remember(StoreUnavailableError(str(error)))
                     raise self._error from error
             return self._store
 
-    def _forget(self, store: Store, error: StoreError) -> None:
+    def _forget(self, store: Store, error: StoreUnavailableError) -> None:
         with self._lock:
             if self._store is store:
                 self._store = None
                 self._remember(error)
                 store.close()
 
-    def _remember(self, error: StoreError) -> None:
+    def _remember(self, error: StoreUnavailableError) -> None:
         self._error = error
         self._retry_at = time.monotonic() + _RETRY_AFTER_S
 

@@ -3,6 +3,9 @@
 A hook only appends. The writer wakes at once for an offer, because a first visit waits for its verdict; log records, of which
 there is one a request, wait for their turn a few times a second, however often offers come: a transaction costs as much as the
 writing of a hundred records.
+
+While the database is locked, full or away, what waits stays in its queue, up to the queue's bound, and is written later; beyond
+the bound it is dropped and counted. Offers are dropped instead: a later visit offers the page again.
 """
 
 import logging
@@ -10,10 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from gatewayfilter.errors import StoreError
+from gatewayfilter.errors import StoreError, StoreUnavailableError
 from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
 from gatewayfilter.model import LogRecord, QuotaUse
 from gatewayfilter.proxy.sync.usage_counter import UsageCounter
@@ -24,11 +28,19 @@ _log = logging.getLogger(__name__)
 _LOG_EVERY_S: Final = 0.25
 _BATCH: Final = 1000
 _RETRY_AFTER_S: Final = (0.05, 0.2, 0.5)
-"""Waits between the tries of a batch that the database refuses; after the last one it is dropped and counted."""
+"""Waits between the tries of a batch while the database is unavailable; after the last one the batch waits in its queue."""
 _STOP_S: Final = 3.0
 _MOST_ASKS: Final = 200
 _MOST_LOG_CHARACTERS: Final = 16_000_000
 """Characters of URLs that wait for a database which is away; with short ones the number of records is the bound."""
+
+
+class _Outcome(Enum):
+    """What became of a write: done, to be tried later, or refused for what was to be written."""
+
+    DONE = auto()
+    WAITS = auto()
+    LOST = auto()
 
 
 class QueueCrawlRequestSink:
@@ -62,6 +74,14 @@ class AskQueue[Item]:
         self.waiting.append(request)
         return True
 
+    def drain(self) -> list[Item]:
+        """Returns all that wait, the oldest first, and forgets them."""
+        return [self.waiting.popleft() for _ in range(len(self.waiting))]
+
+    def take_back(self, items: Sequence[Item]) -> None:
+        """Has items wait again that could not be written."""
+        self.waiting.extendleft(reversed(items))
+
 
 class LogQueue:
     """A queue of log records with a bound on their number and on the characters of their URLs.
@@ -93,6 +113,11 @@ class LogQueue:
         records = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
         self._went += sum(len(record.url) for record in records)
         return records
+
+    def take_back(self, records: Sequence[LogRecord]) -> None:
+        """Has records wait again that could not be written; the queue may exceed its bound by them."""
+        self._queue.extendleft(reversed(records))
+        self._went -= sum(len(record.url) for record in records)
 
 
 class StoreWriter:
@@ -142,6 +167,7 @@ class StoreWriter:
         self._add_uses = add_uses
         self._log_at = 0.0
         self._stopping = False
+        self._away = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
     def start(self) -> None:
@@ -190,45 +216,67 @@ class StoreWriter:
 
     def _write_offers(self, offers: list[CrawlRequest]) -> None:
         if offers:
-            done = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
-            self._counters.add("crawl_requests_written" if done else "crawl_requests_dropped", len(offers))
+            outcome = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
+            self._counters.add("crawl_requests_written" if outcome is _Outcome.DONE else "crawl_requests_dropped", len(offers))
 
     def _write_records(self) -> None:
-        if records := self.log.take(_BATCH):
-            done = self._try(lambda: self._write_log(records), len(records), "log records")
-            self._counters.add("log_written" if done else "log_dropped", len(records))
+        if not (records := self.log.take(_BATCH)):
+            return
+        outcome = self._try(lambda: self._write_log(records), len(records), "log records")
+        if outcome is _Outcome.WAITS:
+            self.log.take_back(records)
+        else:
+            self._counters.add("log_written" if outcome is _Outcome.DONE else "log_dropped", len(records))
 
     def _write_asks(self) -> None:
-        waiting = self.asks.waiting
-        requests = [waiting.popleft() for _ in range(len(waiting))]
+        requests = self.asks.drain()
         if requests and (ask := self._ask) is not None:
-            self._try(lambda: ask(requests), len(requests), "requests to unblock pages")
-        opened = self.redeems.waiting
-        links = [opened.popleft() for _ in range(len(opened))]
+            outcome = self._try(lambda: ask(requests), len(requests), "requests to unblock pages")
+            if outcome is _Outcome.WAITS:
+                self.asks.take_back(requests)
+        links = self.redeems.drain()
         if links and (redeem := self._redeem) is not None:
-            self._try(lambda: redeem(links, time.time()), len(links), "bypass links")
+            outcome = self._try(lambda: redeem(links, time.time()), len(links), "bypass links")
+            if outcome is _Outcome.WAITS:
+                self.redeems.take_back(links)
 
     def _write_uses(self) -> None:
         if self._usage is None or (add := self._add_uses) is None or not len(self._usage):
             return
         uses = self._usage.take(_BATCH)
-        if not self._try(lambda: add(uses), len(uses), "minutes of quotas"):
+        outcome = self._try(lambda: add(uses), len(uses), "minutes of quotas")
+        if outcome is _Outcome.WAITS:
+            self._usage.take_back(uses)
+        elif outcome is _Outcome.LOST:
             self._counters.add("quota_uses_dropped", len(uses))
 
-    def _try(self, write: Callable[[], object], count: int, what: str) -> bool:
+    def _try(self, write: Callable[[], object], count: int, what: str) -> _Outcome:
         for wait_s in (*_RETRY_AFTER_S, None):
             try:
                 write()
+            except StoreUnavailableError as error:
+                self._counters.add("store_errors")
+                if self._stopping:
+                    _log.warning("%s; %d %s are lost", error, count, what)
+                    return _Outcome.LOST
+                if wait_s is None:
+                    self._tell_away(error)
+                    return _Outcome.WAITS
+                time.sleep(wait_s)
             except StoreError as error:
                 self._counters.add("store_errors")
-                if wait_s is None or self._stopping:
-                    _log.warning("%s; %d %s are lost", error, count, what)
-                    return False
-                time.sleep(wait_s)
+                _log.warning("%s; %d %s are lost", error, count, what)
+                return _Outcome.LOST
             except Exception:  # noqa: BLE001  the thread must go on: there is no other one
                 self._counters.add("store_errors")
                 _log.exception("writing %d %s failed; they are lost", count, what)
-                return False
+                return _Outcome.LOST
             else:
-                return True
-        return False
+                self._away = False
+                return _Outcome.DONE
+        return _Outcome.LOST
+
+    def _tell_away(self, error: StoreUnavailableError) -> None:
+        if not self._away:
+            self._away = True
+            _log.warning("%s; decisions, requests and minutes of quotas wait until it can be written", error)

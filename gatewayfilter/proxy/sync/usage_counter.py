@@ -6,7 +6,7 @@ to a host that sends what is played was allowed, or when bytes passed a WebSocke
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from gatewayfilter.errors import UrlError
@@ -75,6 +75,10 @@ class UsageCounter:
     def take(self, most: int) -> list[QuotaUse]:
         """Returns up to `most` uses, the oldest first, and forgets them."""
         return [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+
+    def take_back(self, uses: Sequence[QuotaUse]) -> None:
+        """Has uses wait again that could not be written."""
+        self._waiting.extendleft(reversed(uses))
 
     def _count(self, request: Request, verdict: Verdict, *, own: bool) -> None:
         used = self._engine.quotas_used(request, verdict, own=own) if self._engine is not None else None

@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, sentence_of
+from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, store_error
 
 BUSY_TIMEOUT_S = 5.0
 _DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
@@ -236,7 +236,7 @@ class Database:
         try:
             yield
         except DATABASE_FAULTS as error:
-            raise StoreError(sentence_of(error, self.name)) from error
+            raise store_error(error, self.name) from error
 
 
 _INCREMENTAL = 2

@@ -2,11 +2,23 @@
 
 import sqlite3
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from gatewayfilter.errors import StoreError, StoreUnavailableError
 
 DATABASE_FAULTS = (SQLAlchemyError, sqlite3.Error, UnicodeEncodeError)
 """Exceptions of SQLAlchemy, its driver and the binding of text; any other one is a bug."""
+
+_OF_DATA = (
+    UnicodeEncodeError,
+    DataError,
+    IntegrityError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.ProgrammingError,  # a value that cannot be bound
+)
+"""Faults of what was written: it would be refused again."""
 
 _SQLITE_SENTENCES = {
     sqlite3.SQLITE_NOTADB: "{name} is not a database: move it away and a new one is made, or restore a backup",
@@ -20,6 +32,13 @@ _SQLITE_SENTENCES = {
     sqlite3.SQLITE_LOCKED: "the database {name} is locked by another program: try again, or stop that program",
     sqlite3.SQLITE_IOERR: "the database {name} cannot be read or written: the disk reports an error",
 }
+
+
+def store_error(fault: BaseException, name: str) -> StoreError:
+    """Returns the error to raise for an error of the database `name`."""
+    cause = fault.orig if isinstance(fault, DBAPIError) else fault
+    of_data = isinstance(fault, _OF_DATA) or isinstance(cause, _OF_DATA)
+    return (StoreError if of_data else StoreUnavailableError)(sentence_of(fault, name))
 
 
 def sentence_of(fault: BaseException, name: str) -> str:

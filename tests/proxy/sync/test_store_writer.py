@@ -4,18 +4,19 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import CrawlRequest
-from gatewayfilter.model import LogRecord
+from gatewayfilter.errors import StoreError, StoreUnavailableError
+from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
+from gatewayfilter.model import LogRecord, QuotaUse
 from gatewayfilter.proxy.sync import store_writer
-from gatewayfilter.proxy.sync.store_writer import LogQueue, StoreWriter
+from gatewayfilter.proxy.sync.store_writer import AskQueue, LogQueue, StoreWriter
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
 from gatewayfilter.telemetry import Counters
 
 
 class Database:
     """Keeps what is written; fails the first `failures` times."""
 
-    def __init__(self, failures: int = 0, error: type[Exception] = StoreError) -> None:
+    def __init__(self, failures: int = 0, error: type[Exception] = StoreUnavailableError) -> None:
         self.offers: list[list[CrawlRequest]] = []
         self.records: list[list[LogRecord]] = []
         self.failures = failures
@@ -150,7 +151,7 @@ def test_a_dead_database_loses_the_batch_but_not_the_thread(
     error: type[Exception], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
-    database, counters = Database(failures=2 if error is StoreError else 1, error=error), Counters()
+    database, counters = Database(failures=1, error=error), Counters()
     writer = StoreWriter(database.add, database.write, counters)
     writer.start()
     writer.offers.offer(CrawlRequest("http://lost/"))
@@ -161,3 +162,114 @@ def test_a_dead_database_loses_the_batch_but_not_the_thread(
     assert writer.stop()
     assert [offer.url for batch in database.offers for offer in batch] == ["http://kept/"]
     assert "lost" in caplog.text
+
+
+class AwayDatabase:
+    """A database that is locked until it is `back`, and keeps what it was given, by kind."""
+
+    def __init__(self) -> None:
+        self.back = threading.Event()
+        self.tries = 0
+        self.kept: dict[str, list[object]] = {"records": [], "asks": [], "links": [], "uses": []}
+
+    def _keep(self, kind: str, items: Sequence[object]) -> int:
+        self.tries += 1
+        if not self.back.is_set():
+            raise StoreUnavailableError("the database is locked")
+        self.kept[kind].extend(items)
+        return len(items)
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        self._keep("records", records)
+
+    def ask(self, requests: Sequence[UnblockRequest]) -> int:
+        return self._keep("asks", requests)
+
+    def redeem(self, links: Sequence[int], _now: float) -> int:
+        return self._keep("links", links)
+
+    def use(self, uses: Sequence[QuotaUse]) -> int:
+        return self._keep("uses", uses)
+
+
+def test_what_waits_for_a_locked_database_is_kept_up_to_the_bound_and_in_order(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
+    monkeypatch.setattr(store_writer, "_LOG_EVERY_S", 0.001)
+    monkeypatch.setattr(store_writer, "_BATCH", 10)
+    database, counters, usage = AwayDatabase(), Counters(), UsageCounter(None, Counters())
+    asked = UnblockRequest("http://a/", "kim", "blacklist", "", "", "", "", 1.0)
+    usage.take_back([QuotaUse("kim", "games", minute) for minute in range(3)])
+    writer = StoreWriter(
+        lambda offers, _now: len(offers),
+        database.write,
+        counters,
+        ask=database.ask,
+        redeem=database.redeem,
+        usage=usage,
+        add_uses=database.use,
+        log_capacity=25,
+    )
+    for number in range(20):
+        writer.log.write(record(number))
+    assert writer.asks.take(asked)
+    assert writer.redeems.take(7)
+    writer.start()
+    while database.tries < 20:  # each kind was tried and put back more than once
+        threading.Event().wait(0.001)
+    for number in range(20, 60):
+        writer.log.write(record(number))
+    dropped = counters["log_dropped"]
+    assert 5 <= dropped <= 35  # a batch that is being tried is not in the queue
+    assert counters["log_written"] == 0
+    database.back.set()
+    while len(database.kept["records"]) < 60 - dropped or len(database.kept["uses"]) < 3:
+        threading.Event().wait(0.001)
+    assert writer.stop()
+    times = [entry.at for entry in database.kept["records"] if isinstance(entry, LogRecord)]
+    assert times == sorted(times)
+    assert times[:20] == [float(number) for number in range(20)]
+    assert counters["log_written"] + counters["log_dropped"] == 60
+    assert database.kept["asks"] == [asked]
+    assert database.kept["links"] == [7]
+    assert database.kept["uses"] == [QuotaUse("kim", "games", minute) for minute in range(3)]
+    assert caplog.text.count("wait until it can be written") == 1
+    assert "lost" not in caplog.text
+
+
+def test_a_batch_that_is_refused_for_what_it_holds_does_not_hold_up_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    database, counters = Database(failures=1, error=StoreError), Counters()
+    writer = StoreWriter(database.add, database.write, counters)
+    writer.log.write(record(1))
+    writer._write_records()
+    writer.log.write(record(2))
+    writer._write_records()
+    assert [entry.at for batch in database.records for entry in batch] == [2.0]
+    assert counters.as_dict() == {"store_errors": 1, "log_dropped": 1, "log_written": 1}
+    assert "1 log records are lost" in caplog.text
+
+
+def test_a_writer_that_stops_while_the_database_is_away_counts_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
+    database, counters = AwayDatabase(), Counters()
+    writer = StoreWriter(lambda offers, _now: len(offers), database.write, counters)
+    for number in range(2_500):
+        writer.log.write(record(number))
+    writer.start()
+    assert writer.stop()
+    assert counters["log_dropped"] == 2_500
+
+
+def test_queues_take_back_in_order() -> None:
+    queue: AskQueue[int] = AskQueue(3)
+    assert [queue.take(number) for number in range(4)] == [True, True, True, False]
+    queue.take_back(queue.drain()[:2])
+    assert queue.drain() == [0, 1]
+    log = LogQueue(10, Counters(), most_characters=100)
+    for number in range(3):
+        log.write(record(number)._replace(url="u" * 40))
+    log.take_back(log.take(2))
+    log.write(record(3))
+    assert len(log) == 3  # the characters count again
+    assert [entry.at for entry in log.take(9)] == [0.0, 1.0, 2.0]

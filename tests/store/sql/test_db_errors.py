@@ -1,10 +1,11 @@
 import sqlite3
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from gatewayfilter.store.sql.db_errors import sentence_of
+from gatewayfilter.errors import StoreError, StoreUnavailableError
+from gatewayfilter.store.sql.db_errors import sentence_of, store_error
 
 
 def fault(code: int | None, text: str = "the words of the driver") -> sqlite3.Error:
@@ -52,3 +53,20 @@ def test_sqlite_codes_become_sentences(code: int | None, part: str) -> None:
 )
 def test_other_faults_become_one_line(error: Exception, sentence: str) -> None:
     assert sentence_of(error, "db") == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OperationalError("INSERT …", {}, fault(sqlite3.SQLITE_BUSY)), StoreUnavailableError),
+        (OperationalError("INSERT …", {}, fault(sqlite3.SQLITE_FULL)), StoreUnavailableError),
+        (fault(sqlite3.SQLITE_CORRUPT), StoreUnavailableError),
+        (PoolTimeoutError("QueuePool limit …"), StoreUnavailableError),
+        (IntegrityError("INSERT …", {}, sqlite3.IntegrityError("UNIQUE")), StoreError),
+        (DataError("INSERT …", {}, Exception("too long")), StoreError),
+        (sqlite3.ProgrammingError("Error binding parameter 1"), StoreError),
+        (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), StoreError),
+    ],
+)
+def test_only_what_may_succeed_later_is_unavailable(error: Exception, kind: type[StoreError]) -> None:
+    assert type(store_error(error, "db")) is kind
