@@ -6,7 +6,7 @@ a record, and the longest waits: of a caller (what a request would wait), of a r
 
     python scripts/bench/bench_log_writer.py [--rate 5000] [--workers 2] [--seconds 60] [--lock-s 0] [--folder FOLDER]
 
-`--lock-s` has another process hold the database's write lock for so long in the middle. With a FOLDER on a small file system
+`--lock-s` has another thread hold the database's write lock for so long in the middle. With a FOLDER on a small file system
 the disk becomes full.
 """
 
@@ -132,10 +132,13 @@ def step_and_rest(step: Any) -> int:
 
 
 def hold_lock(file: Path, after_s: float, hold_s: float) -> None:
-    """Holds the write lock of the database for a while."""
+    """Holds the write lock of the database for a while. Polls for it: SQLite's own waiting loses against busy writers."""
     time.sleep(after_s)
-    with closing(sqlite3.connect(file, isolation_level=None, timeout=30.0)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(file, isolation_level=None, timeout=0.0)) as connection:
+        while not connection.in_transaction:
+            with suppress(sqlite3.OperationalError):
+                connection.execute("BEGIN IMMEDIATE")
+            time.sleep(0.001)
         time.sleep(hold_s)
         connection.execute("ROLLBACK")
 
