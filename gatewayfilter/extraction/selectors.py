@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from resiliparse.parse.html import HTMLTree
 
 from gatewayfilter.documents.html.markup import read_html
-from gatewayfilter.documents.html.tags import bounded
+from gatewayfilter.documents.html.tags import bounded, with_few_attributes
 from gatewayfilter.errors import ClassifyError, RuleError
 from gatewayfilter.extraction.functions import extraction_function
 from gatewayfilter.safe_regex.re2 import compile_linear
@@ -28,7 +28,7 @@ class RulePage:
     """A page as selectors see it: each tree is made when first asked for."""
 
     def __init__(self, html: str, url: str) -> None:
-        self.html = bounded(html)
+        self.html = with_few_attributes(bounded(html))
         self.url = url
 
     @cached_property
@@ -78,7 +78,8 @@ class CssSelector:
         """Yields texts or attributes."""
         if page.css_tree is None:
             return
-        for element in page.css_tree.query_selector_all(self.expression):
+        # A slice: each single index makes a Python object of every node, so that a loop is quadratic.
+        for element in page.css_tree.query_selector_all(self.expression)[:MAX_VALUES]:
             value = element.getattr(self.attribute) if self.attribute else element.text
             if value is not None:
                 yield value

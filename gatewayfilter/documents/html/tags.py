@@ -17,6 +17,8 @@ MAX_TAGS = 100_000
 """Tags that are read; a large real page has 10,000."""
 MAX_ATTRIBUTES = 20_000
 """Characters of a tag's attributes in which values are looked for."""
+MOST_ATTRIBUTES = 1_000
+"""Attributes of a tag that a tree is made with: its libraries take quadratic time for more (50,000: 9 to 21 s)."""
 
 RAW_TAGS = ("script", "style", "iframe", "noembed", "noframes")
 """Elements whose content, up to their end tag, is neither markup nor shown."""
@@ -74,6 +76,7 @@ _ATTRIBUTE = re.compile(
 )
 _ZEROS_BEHIND = re.compile("<\0++")
 _END_TAG = re.compile("</[a-zA-Z\0]*+")
+_START_TAG = re.compile(rf"<[a-zA-Z][^{_WS}/>]*+({_ATTRIBUTES})")
 _VOID = "area base br col embed hr img input link meta param source track wbr"
 VOID_TAGS = frozenset(_VOID.split())
 
@@ -273,3 +276,17 @@ def bounded(html: str) -> str:
     """Returns as much of a page as is read: `MAX_HTML` characters and `MAX_TAGS` tags."""
     html = html[:MAX_HTML]
     return html if len(html) <= MAX_TAGS or html.count("<") <= MAX_TAGS else "<".join(html.split("<", MAX_TAGS)[:MAX_TAGS])
+
+
+def with_few_attributes(html: str) -> str:
+    """Returns the markup without what a tag has beyond `MOST_ATTRIBUTES` attributes. Linear."""
+    return html if len(html) <= 2 * MOST_ATTRIBUTES else _START_TAG.sub(_shortened, html)
+
+
+def _shortened(tag: re.Match[str]) -> str:
+    if len(tag[1]) <= 2 * MOST_ATTRIBUTES:  # an attribute and what parts it from the next
+        return tag[0]
+    for number, attribute in enumerate(_ATTRIBUTE.finditer(tag[1]), 1):
+        if number == MOST_ATTRIBUTES:
+            return tag[0][: tag.start(1) - tag.start() + attribute.end()]
+    return tag[0]

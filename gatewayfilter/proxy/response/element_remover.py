@@ -69,7 +69,7 @@ def _matching(document: Any, selector: _Selector, left: int) -> tuple[list[Any],
     except (ValueError, RuntimeError):
         return [], left
     if selector.accepts is None:
-        return list(nodes), left
+        return nodes[:], left  # a slice: each single index makes a Python object of every node, so that a loop is quadratic
     found: list[Any] = []
     for node in nodes[:_MOST_SEARCHED]:
         text = node.text[:_LONGEST_TEXT]

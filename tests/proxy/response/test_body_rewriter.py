@@ -123,3 +123,8 @@ def test_a_page_in_which_nothing_is_found_is_not_written_anew() -> None:
 def test_a_charset_behind_many_blanks_takes_no_time() -> None:
     """No stopwatch: going back over the blanks would not end within the test's time limit."""
     assert decode_text(b"abc", f"text/html; charset={' ' * 200_000};") is not None
+
+
+def test_thousands_of_elements_are_removed_at_once() -> None:
+    """A loop over what a selector finds takes a minute for these."""
+    assert "<p>" not in remove_elements("<b>kept</b>" + "<p>x</p>" * 6_000, ["p"])
