@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,11 +50,7 @@ class Categories:
         Raises:
             ListError: it cannot be read, or a category lacks something.
         """
-        document = read_toml(path)
-        try:
-            return cls(tuple(_category(category_id, table) for category_id, table in document.items()))
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ListError(f"{path} is not a registry of categories: {error!r}") from error
+        return cls(_categories(_read_text(path), path))
 
     def __iter__(self) -> Iterator[Category]:
         return iter(self._by_id.values())
@@ -88,12 +85,32 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         ListError: it cannot be read or is no TOML.
     """
+    return _parse(_read_text(path), path)
+
+
+def _read_text(path: Path) -> str:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return path.read_text("utf-8")
     except OSError as error:
         raise ListError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ListError(f"{path} is not TOML: {error}") from error
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise ListError(f"{path} is not TOML: {error}") from error
+
+
+@lru_cache(maxsize=2)
+def _categories(text: str, path: Path) -> tuple[Category, ...]:
+    """Returns the categories of a registry's content. They are needed often, and parsing takes some milliseconds."""
+    try:
+        return tuple(_category(category_id, table) for category_id, table in _parse(text, path).items())
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ListError(f"{path} is not a registry of categories: {error!r}") from error
 
 
 def _category(category_id: str, table: dict[str, Any]) -> Category:

@@ -4,7 +4,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from gatewayfilter.errors import ListError, UrlError
@@ -36,7 +38,7 @@ def load_services(bundled: Path, own: Path | None = None) -> dict[str, Service]:
     Raises:
         ListError: a file cannot be read, is too large, or an entry of it is wrong; the sentence names file and service.
     """
-    found = _read(bundled)
+    found = dict(_read(bundled))
     if own is not None and own.exists():
         found |= {name: replace(service, own=True) for name, service in _read(own).items()}
         if len(found) > _MOST_SERVICES:
@@ -47,15 +49,22 @@ def load_services(bundled: Path, own: Path | None = None) -> dict[str, Service]:
     return found
 
 
-def _read(path: Path) -> dict[str, Service]:
+def _read(path: Path) -> Mapping[str, Service]:
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise ListError(f"{path} is larger than {_MOST_BYTES:,} bytes")
-        document = tomllib.loads(data.decode())
     except OSError as error:
         raise ListError(f"cannot read {path}: {error.strerror}") from error
+    if len(data) > _MOST_BYTES:
+        raise ListError(f"{path} is larger than {_MOST_BYTES:,} bytes")
+    return _parse(data, path)
+
+
+@lru_cache(maxsize=2)
+def _parse(data: bytes, path: Path) -> Mapping[str, Service]:
+    """Returns the services of a file's content. It is needed often, and parsing takes some 20 ms."""
+    try:
+        document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise ListError(f"{path} is not TOML: {error}") from error
     if len(document) > _MOST_SERVICES:
@@ -66,7 +75,7 @@ def _read(path: Path) -> dict[str, Service]:
             found[name] = _service(name, table)
         except (ValueError, UrlError) as error:
             raise ListError(f"{path}: service {name[:_MOST_CHARACTERS]!r}: {error}") from error
-    return found
+    return MappingProxyType(found)
 
 
 def _service(name: str, table: Any) -> Service:
