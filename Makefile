@@ -59,6 +59,9 @@ run: $(COMPILED) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT
 demo: $(COMPILED) ## See it work with no internet: a small local site, a client, each station's answer
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
+# Bytecode is kept: without it each test process compiles the tests, and each program that they start compiles the product.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
 	@$(BIN)/python -m pytest -m "not real and not slow" $(CORES) $(ARGS)
 
