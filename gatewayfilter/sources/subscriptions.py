@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from gatewayfilter.config import SourceSettings
@@ -14,7 +15,6 @@ from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
 from gatewayfilter.sources.catalog import Bundle, CatalogEntry, choose_lists, load_bundles, load_catalog
 from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.download.acquire import Acquired, Wanted, acquire
 from gatewayfilter.sources.download.http_download import Received, TemporaryError, Validators
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.new_source import NewSource
@@ -33,6 +33,9 @@ from gatewayfilter.sources.subscription import (
     read_state,
     write_json,
 )
+
+if TYPE_CHECKING:  # imports the Adblock engine
+    from gatewayfilter.sources.download.acquire import Acquired
 
 _log = logging.getLogger(__name__)
 
@@ -247,16 +250,20 @@ class Subscriptions:
     def _first_fetch(
         self, definition: Definition, work: Path, progress: Progress | None
     ) -> tuple[Definition, SourceState, ParseReport]:
-        got = acquire(self._wanted(definition, SourceState()), work, self._sleep, self._received(definition, progress))
-        if not isinstance(got, Acquired):
+        got = self._acquire(definition, SourceState(), work, progress)
+        if isinstance(got, Validators):
             raise SourceError(f"{definition.address} answers 304 to a first request")
         definition = replace(definition, list_format=got.report.list_format)
         if definition.action is not ListAction.BLOCK and definition.list_format is ListFormat.ADBLOCK:
             raise SourceError("an Adblock list blocks, and has exceptions of its own: add it with --action block")
         return definition, _fresh_state(got, self._clock()), got.report
 
-    def _wanted(self, definition: Definition, state: SourceState) -> Wanted:
-        return Wanted(
+    def _acquire(
+        self, definition: Definition, state: SourceState, work: Path, progress: Progress | None
+    ) -> "Acquired | Validators":
+        from gatewayfilter.sources.download.acquire import Wanted, acquire  # noqa: PLC0415  with the Adblock engine
+
+        wanted = Wanted(
             address=definition.address,
             list_format=definition.list_format,
             action=definition.action,
@@ -266,6 +273,7 @@ class Subscriptions:
             max_bytes=self._settings.max_bytes,
             timeout_s=self._settings.timeout_s,
         )
+        return acquire(wanted, work, self._sleep, self._received(definition, progress))
 
     @staticmethod
     def _received(definition: Definition, progress: Progress | None) -> Received | None:
@@ -349,9 +357,8 @@ class Subscriptions:
         name, now = definition.name, self._clock()
         has_copy = old is not None and subscription.list_path.exists()
         try:
-            wanted = self._wanted(definition, state if has_copy and not force else SourceState())
-            got = acquire(wanted, work, self._sleep, self._received(definition, progress))
-            if not isinstance(got, Acquired):
+            got = self._acquire(definition, state if has_copy and not force else SourceState(), work, progress)
+            if isinstance(got, Validators):
                 calm = replace(state, checked_at=now, failures=0, error="", retry_after_s=0.0)
                 self._keep_state(name, replace(calm, etag=got.etag, last_modified=got.last_modified))
                 return UpdateResult(name, UpdateStatus.UNCHANGED, old)
@@ -372,7 +379,7 @@ class Subscriptions:
             return UpdateResult(name, UpdateStatus.FAILED, old, str(error))
         return UpdateResult(name, UpdateStatus.UPDATED, got.report)
 
-    def _take(self, definition: Definition, got: Acquired, now: float) -> None:
+    def _take(self, definition: Definition, got: "Acquired", now: float) -> None:
         """Puts a fetched copy in the place of the last one. Cut off anywhere, the next update makes it good."""
         home = self._folder / definition.name
         try:
@@ -392,6 +399,6 @@ class Subscriptions:
             _log.warning("cannot write the state of source %s: %s", name, error.strerror)
 
 
-def _fresh_state(got: Acquired, now: float) -> SourceState:
+def _fresh_state(got: "Acquired", now: float) -> SourceState:
     validators = got.validators
     return SourceState(validators.etag, validators.last_modified, got.sha256, checked_at=now, changed_at=now)

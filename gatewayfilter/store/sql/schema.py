@@ -195,8 +195,7 @@ LOG_COUNTS = Table(
         "name",
         "action",
         "decisions",
-        sqlite_where=text("dimension = 5 AND client = ''"),
-        postgresql_where=text("dimension = 5 AND client = ''"),
+        sqlite_where=text("dimension = 5 AND client = ''"),  # in PostgreSQL, too: named here, it would load that dialect
     ),
     sqlite_with_rowid=False,
 )

@@ -3,7 +3,6 @@
 from fastapi.responses import PlainTextResponse, Response
 
 from gatewayfilter.use_cases.filter_status import serving_workers
-from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.routers import PageRouter
@@ -27,4 +26,6 @@ def readyz(services: Services) -> PlainTextResponse:
 @router.get("/metrics")
 def metrics(services: Services, _: Viewer) -> Response:
     """Returns the counters of all processes for Prometheus, to who is logged in or has a token."""
+    from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE  # noqa: PLC0415  with prometheus_client
+
     return Response(services.exposition(), media_type=CONTENT_TYPE)
