@@ -44,6 +44,7 @@ def test_a_test_that_is_named_exists(file: str, function: str) -> None:
         "### Outsiders do not change the lists",
         "### No access to internal networks",
         "### The dashboard obeys only its accounts",
+        "### Policies under odd and hostile input",
         "### Bounds",
         "## Findings",
     ],

@@ -86,6 +86,23 @@ def test_every_alias_is_judged(gateway: Gateway, addon: GatewayAddon) -> None:
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        {"proxy_authorization": "Basic a2ltOnNlY3JldA=="},  # without proxy.auth_file no name is read
+        {"authorization": "Basic a2ltOnNlY3JldA=="},
+        {"x_forwarded_for": "10.0.0.7", "forwarded": "for=10.0.0.7", "x_real_ip": "10.0.0.7"},
+        {"x_forwarded_user": "kim", "remote_user": "kim", "x_mac_address": "aa:bb:cc:dd:ee:ff"},
+    ],
+)
+def test_what_a_client_claims_to_be_is_not_who_it_is(claim: dict[str, str], gateway: Gateway, addon: GatewayAddon) -> None:
+    addon.requestheaders(flow_for("http://fine.example/", **claim))
+    (asked,) = gateway.decide.asked
+    assert (asked.client, asked.user) == ("127.0.0.1", "")
+    (record,) = gateway.records
+    assert (record.client, record.user) == ("127.0.0.1", "")
+
+
+@pytest.mark.parametrize(
     ("url", "method", "headers", "offered"),
     [
         ("http://unknown.example/", "GET", {}, True),

@@ -267,6 +267,21 @@ async def test_links_that_do_not_work(
     assert desk.gateway.counters["links_refused"] == 2
 
 
+async def test_a_link_ends_by_the_clock_wherever_it_jumps(desk: Desk, origin: Origin, client: aiohttp.ClientSession) -> None:
+    desk.known.client = RecognizedClient("kim", ("client:kim", "group:kids", ""))
+    address = link_address(KEY, claims(origin))
+    for now, reason in ((1e9, "link-expired"), (-1e9, "link-opening"), (999.0, "link-opening"), (1000.0, "link-expired")):
+        desk.now[0] = now
+        status, found, leads_to = await get(desk, client, address)
+        if status == 303:
+            found = (await get(desk, client, leads_to))[1]
+        assert (now, found) == (now, reason)
+    used = BypassLink(f"{origin.http}/blocked", EntryKind.URL, "x/", "client:kim", 1000.0, True, 1.0, 0, 3, used_at=2.0)
+    desk.own.take_in(UnblockChanges(1, (), [used]))
+    desk.now[0] = 1.0  # before it was used
+    assert (await get(desk, client, link_address(KEY, claims(origin, once=True))))[1] == "link-used"
+
+
 def page(
     pages: BlockPages,
     reason: Reason = Reason.BLACKLIST,
