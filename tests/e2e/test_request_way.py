@@ -6,11 +6,14 @@ Real processes, two workers; the devices are addresses of loopback.
 import http.client
 import json
 import re
+import time
 import urllib.parse
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -23,6 +26,15 @@ from tests.notify.notify_servers import HttpReceiver, SmtpReceiver
 pytestmark = pytest.mark.slow
 
 TABLET, BROTHER, PARENT = "127.0.0.2", "127.0.0.3", "127.0.0.1"
+
+
+def zone_at_bedtime() -> str:
+    """A time zone in which it is past 21 o'clock, for an hour or two more at least."""
+    ahead = (21 - datetime.now(UTC).hour) % 24
+    return f"Etc/GMT-{ahead}" if ahead <= 14 else f"Etc/GMT+{24 - ahead}"
+
+
+ZONE = zone_at_bedtime()
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +74,14 @@ def filter_of_family(
 
 
 def prepare_family(state: Path) -> None:
-    """Two children with a bedtime that has begun."""
-    now = datetime.now(UTC)
-    begin, end = ((now + timedelta(hours=hours)).hour * 60 for hours in (-1, 3))
+    """Two children with a bedtime at 21:00, in a time zone in which that was some minutes ago."""
     store = Store.open(f"sqlite:///{state / 'gatewayfilter.sqlite3'}")
     editor = PolicyEditor(store.policies)
     editor.add_policy("kids")
     editor.add_group(Group("kids", "kids"))
     for name, address in (("tablet", TABLET), ("brother", BROTHER)):
         editor.add_client(Client(name, (parse_matcher(address),), "kids"))
-    editor.add_schedule(Schedule("bedtime", "kids", ScheduleEffect.BLOCK_ALL, (Window(begin, end),), "UTC"), set())
+    editor.add_schedule(Schedule("bedtime", "kids", ScheduleEffect.BLOCK_ALL, (Window(21 * 60, 6 * 60),), ZONE), set())
     store.close()
 
 
@@ -109,6 +119,10 @@ def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: 
     assert blocked.reason == "schedule"
     assert "Ask to unblock" in blocked.text
     assert visit(gateway, PARENT, url).status == 200
+    today = datetime.now(ZoneInfo(ZONE)).replace(second=0, microsecond=0, tzinfo=None)
+    for hour, minute, reason in ((20, 59, "unknown"), (21, 0, "schedule")):
+        at = today.replace(hour=hour, minute=minute, tzinfo=ZoneInfo(ZONE)).isoformat()
+        assert gateway.json("check", url, "--client", "tablet", "--at", at)["verdict"]["reason"] == reason
 
     action = blocked.text.partition('action="')[2].partition('"')[0]
     note = "vocabulary for tomorrow\r\nBcc: all@example.com"
@@ -123,11 +137,13 @@ def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: 
     (told,) = until("webhook", lambda: webhook.received and webhook.received)
     event = json.loads(told.body)["events"][0]
     assert (event["client_name"], event["url"], event["reason"]) == ("tablet", url, "schedule")
-    number = re.search(r"gatewayfilter request approve (\d+) --for 1h", json.loads(told.body)["text"])
-    assert number is not None
+    command = re.search(r"gatewayfilter (request approve (\d+) --for 1h)", json.loads(told.body)["text"])
+    assert command is not None
+    number = command[2]
 
     until("block page with the state", lambda: "waiting for an answer" in visit(gateway, TABLET, url).text)
-    done = gateway.cli("request", "approve", number[1], "--for", "8s", "--word", "good luck")
+    approved_at = time.time()
+    done = gateway.cli(*command[1].split(), "--word", "good luck")  # as the message has it
     assert done.returncode == 0, done.stderr
     until("visit", lambda: visit(gateway, TABLET, url).status == 200, 2.0)
     assert {visit(gateway, TABLET, url).status for _ in range(6)} == {200}  # in both workers
@@ -136,24 +152,25 @@ def test_the_walk(filter_of_family: GatewayProcess, http_site: Origin, webhook: 
     assert visit(gateway, TABLET, page).reason in {"approved", "not-blocked"}  # of the other worker, as late as that
     (rule,) = gateway.json("list", "show")
     assert (rule["scope"], rule["group"]) == ("client:tablet", "requests")
-    assert rule["comment"] == f"request {number[1]}: vocabulary for tomorrow Bcc: all@example.com"
+    assert 3_590 < rule["expires_at"] - approved_at < 3_660
+    assert rule["comment"] == f"request {number}: vocabulary for tomorrow Bcc: all@example.com"
 
+    assert (
+        gateway.cli("request", "approve", number, "--for", "4s", "--word", "good luck").returncode == 0
+    )  # an hour is too long here
     until("end", lambda: {visit(gateway, TABLET, url).status for _ in range(4)} == {403}, 20.0)
     assert visit(gateway, TABLET, url).reason == "schedule"
     assert "the approval has ended" in visit(gateway, TABLET, url).text
 
-    def told_by_log() -> set[tuple[str, str, str]]:
-        lines = gateway.cli("log", "search", "/garden/11", "--limit", "1000", "--json").stdout.splitlines()
-        records = [json.loads(line) for line in lines]
-        return {(one["client"], one["action"], one["reason"]) for one in records}
+    def told_by_log(client: str) -> list[tuple[str, str]]:
+        """Actions and reasons of a client, the oldest first, each once until it changes."""
+        lines = gateway.cli("log", "search", "/garden/11", "--client", client, "--limit", "1000", "--json").stdout.splitlines()
+        records = sorted((json.loads(line) for line in lines), key=lambda one: one["at"])
+        return [of for of, _ in groupby((one["action"], one["reason"]) for one in records if one["url"] == url)]
 
-    expected = {
-        (TABLET, "block", "schedule"),
-        (TABLET, "allow", "manual-allow"),
-        (BROTHER, "block", "schedule"),
-    }
-    until("log", lambda: expected <= told_by_log())
-    assert (BROTHER, "allow", "manual-allow") not in told_by_log()
+    blocked_first = [("block", "schedule"), ("allow", "manual-allow"), ("block", "schedule")]
+    until("log", lambda: told_by_log("tablet") == blocked_first)
+    assert told_by_log("brother") == [("block", "schedule")]
     (request,) = gateway.json("request", "list", "--all")
     assert (request["state"], request["word"], request["client_name"]) == ("approved", "good luck", "tablet")
     assert len(mail_server.mails) == 1
