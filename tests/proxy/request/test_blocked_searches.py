@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.proxy.request_rules.filtered_sites import Sites, running
+from tests.proxy.request.filtered_sites import Sites, running
 
 SEARCHES = [
     ("www.google.com", "/search?q=CASINO", "casino"),

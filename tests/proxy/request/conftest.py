@@ -9,7 +9,7 @@ import pytest
 import trustme
 from aiohttp import web
 
-from tests.proxy.request_rules.filtered_sites import ADDRESSES, ENFORCED, NAMES, Sites
+from tests.proxy.request.filtered_sites import ADDRESSES, ENFORCED, NAMES, Sites
 
 
 @pytest.fixture

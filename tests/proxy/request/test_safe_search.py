@@ -17,7 +17,7 @@ from gatewayfilter.model import (
     Pause,
     PauseScope,
 )
-from tests.proxy.request_rules.filtered_sites import ENFORCED, Sites, get, running
+from tests.proxy.request.filtered_sites import ENFORCED, Sites, get, running
 
 
 def parameters(path: str) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases.requests import granted
-from tests.proxy.request_rules.filtered_sites import EXE, TWICE, Sites, get, running
+from tests.proxy.request.filtered_sites import EXE, TWICE, Sites, get, running
 
 DOWNLOADS: list[tuple[str, dict[str, str], tuple[bytes, ...], str]] = [
     ("/setup.exe", {"content-type": "application/octet-stream"}, (EXE,), "file-type"),
