@@ -4,17 +4,21 @@ Each file is written whole and renamed into place. Versions count up from 1 and 
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gatewayfilter.errors import ClassifyError, MissingRuleError
 from gatewayfilter.extraction.rules import MAX_FILE, ExtractionRule, parse_rule
+from gatewayfilter.private_files import private
 
 MAX_RULES = 500
 _HISTORY = "history"
+_LOCK = ".lock"
 _VERSION = re.compile(r"(\d{4,9})\.toml")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
@@ -52,6 +56,22 @@ class RuleFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    @contextlib.contextmanager
+    def changing(self) -> Iterator[None]:
+        """Keeps other processes from changing rules during the block; they wait.
+
+        Raises:
+            ClassifyError: the folder cannot be written.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock = stack.enter_context(open(self._folder / _LOCK, "w", opener=private))
+            except OSError as error:
+                raise ClassifyError(f"cannot write {self._folder}: {error.strerror}") from error
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def names(self) -> list[str]:
         """Returns the names of the rules in use, in the order in which they are asked."""
@@ -125,6 +145,22 @@ class RuleFolder:
             found.append(RuleVersion(name, last.version, last.written_at, in_use=True))
         return found
 
+    def keep(self, name: str) -> None:
+        """Makes a version of the rule in use where its file was written by hand: no change loses anything.
+
+        Raises:
+            ClassifyError: it cannot be written.
+        """
+        path, newest = self._path(name), self._newest(name)
+        try:
+            current = path.read_text(encoding="utf-8")
+            if not newest or self._version_path(name, newest).read_text(encoding="utf-8") != current:
+                _write(self._version_path(name, newest + 1), current)
+        except (FileNotFoundError, UnicodeDecodeError):
+            return
+        except OSError as error:
+            raise ClassifyError(f"cannot read {path}: {error.strerror}") from error
+
     def signature(self) -> tuple[tuple[str, int, int, int], ...]:
         """Returns what changes when a rule in use does: name, time of change, size and inode of each file."""
         states = []
@@ -159,6 +195,10 @@ class RuleFolder:
 
 
 def _write(path: Path, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a surrogate pair, which JSON can bring
+        raise ClassifyError("the rule has a character that is no text") from error
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", encoding="utf-8", newline="", delete=False) as aside:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +17,11 @@ from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
+from gatewayfilter.use_cases.learning.extraction_work import ExtractionWork
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
 from gatewayfilter.web.child_process import ChildProcess
+from gatewayfilter.web.page_shelf import PageShelf
 from gatewayfilter.web.source_worker import SourceWorker
 
 if TYPE_CHECKING:  # 16 MB that are imported when they are needed
@@ -34,6 +36,7 @@ _STATUS_S: Final = 5.0
 """How long the state of the filter is used before it is read again."""
 FETCH_TIMEOUT_S: Final = 40.0
 FETCH_IDLE_S: Final = 60.0
+EDIT_TIMEOUT_S: Final = 4.0
 _NAMES_S: Final = 2.0
 """How long the names of clients are used before they are read again."""
 
@@ -50,6 +53,8 @@ class WebServices:
         child: does what loads the classifier, or cryptography.
         checker: keeps the engine over the newest lists, for checks of URLs.
         fetching: fetches pages by the crawler; apart, so that a slow site holds up nothing else.
+        editing: reads pages by extraction rules, no longer than a rule may take.
+        shelf: the pages that extraction rules are edited with.
     """
 
     def __init__(self, loaded: Loaded, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -59,6 +64,8 @@ class WebServices:
         self.child = ChildProcess()
         self.checker = ChildProcess()
         self.fetching = ChildProcess(FETCH_TIMEOUT_S, idle_s=FETCH_IDLE_S)
+        self.editing = ChildProcess(EDIT_TIMEOUT_S)
+        self.shelf = PageShelf(clock)
         self._lock = threading.Lock()
         self._collector: StatusCollector | None = None
         self._names: LogClients | None = None
@@ -95,7 +102,13 @@ class WebServices:
     @cached_property
     def access(self) -> DashboardAccess:
         """Accounts, sessions, tokens, the audit log and undo."""
-        return DashboardAccess(self.settings, self.store, self.clock)
+        take_back = partial(self.editing.run, "gatewayfilter.use_cases.learning.extraction_jobs:take_back", self.settings)
+        return DashboardAccess(self.settings, self.store, take_back, self.clock)
+
+    @property
+    def extraction(self) -> ExtractionWork:
+        """Extraction rules."""
+        return ExtractionWork(self.editing, self.fetching, self.settings, self.store, self.clock)
 
     @cached_property
     def categories(self) -> Categories:

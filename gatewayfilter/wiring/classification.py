@@ -14,9 +14,9 @@ if TYPE_CHECKING:
         PageClassifier,
         ReloadingClassifier,
         RuleBook,
-        RuleFolder,
     )
     from gatewayfilter.config import Settings
+    from gatewayfilter.extraction.rule_folder import RuleFolder
 
 
 def words_folder(settings: Settings) -> Path:
@@ -52,8 +52,8 @@ def words_in_use(settings: Settings) -> str:
 
 
 def rules_folder(settings: Settings) -> RuleFolder:
-    """Returns the operator's extraction rules, to change them."""
-    from gatewayfilter.classify import RuleFolder
+    """Returns the operator's extraction rules, to change them. Loads no classifier."""
+    from gatewayfilter.extraction.rule_folder import RuleFolder
 
     return RuleFolder(settings.data_dir / "rules")
 

@@ -70,12 +70,16 @@ def list_entries(invocation: Invocation, *, who: str, action: str, undoable: boo
 @click.pass_obj
 def undo_entry(invocation: Invocation, *, number: int) -> None:
     """Take a change back, unless somebody has changed the same since. The undo is recorded, and can be taken back itself."""
+    from functools import partial
+
     from gatewayfilter.model import Role
     from gatewayfilter.use_cases.access.undo import Undo
+    from gatewayfilter.use_cases.learning.extraction_rules import take_back
     from gatewayfilter.wiring import review_service
 
     with invocation.store() as store:
-        undo = Undo(store, lambda: review_service(invocation.settings(), store))
+        settings = invocation.settings()
+        undo = Undo(store, lambda: review_service(settings, store), partial(take_back, settings))
         entry = undo.undo(number, command_actor(), Role.ADMIN)
     say(f"Taken back: {entry.action} {entry.subject}".rstrip())
 

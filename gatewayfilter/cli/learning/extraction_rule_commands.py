@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.command_context import PendingChange
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
-from gatewayfilter.errors import ClassifyError, MissingRuleError
+from gatewayfilter.errors import MissingRuleError
 
 if TYPE_CHECKING:
-    from gatewayfilter.classify import ExtractionRule, RuleFolder
+    from collections.abc import Sequence
+
     from gatewayfilter.cli.ui.command_context import Invocation
+    from gatewayfilter.extraction.rules import ExtractionRule
+    from gatewayfilter.use_cases.learning.extraction_rules import RuleChange, RuleSummary
 
 
 @click.group(
@@ -30,26 +34,32 @@ def rules_group() -> None:
     """
 
 
-def _folder(invocation: Invocation) -> RuleFolder:
-    from gatewayfilter.wiring import rules_folder
+def _record(invocation: Invocation, action: str, changes: Sequence[RuleChange]) -> None:
+    """Records what was changed in the audit log, with what takes it back."""
+    from gatewayfilter.use_cases.access.inverses import inverse_of_extraction
 
-    return rules_folder(invocation.settings())
+    made = [change for change in changes if change.before != change.after]
+    if made:
+        names = ", ".join(change.name for change in made)
+        invocation.record(PendingChange(action, names, "", inverse_of_extraction(change.step for change in made)))
 
 
 def _summary(rule: ExtractionRule) -> dict[str, object]:
     return {"name": rule.name, "version": rule.version, "urls": rule.urls}
 
 
-@rules_group.command(examples=("gatewayfilter rules add news.toml",), prints_data=True, recorded="extraction.added")
+@rules_group.command(examples=("gatewayfilter rules add news.toml",), prints_data=True)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.pass_obj
 def add(invocation: Invocation, *, files: tuple[str, ...]) -> None:
     """Put rules to use, each as a new version of its name. Try them before with `crawl --rule`."""
-    from gatewayfilter.classify import read_rule_file
+    from gatewayfilter.extraction.rule_folder import read_rule_file
+    from gatewayfilter.use_cases.learning import extraction_rules as use_case
 
-    folder = _folder(invocation)
     read = [read_rule_file(Path(file)) for file in files]  # all are checked before the first is written
-    added = [folder.add(rule) for rule in read]
+    changes = [use_case.save_rule(invocation.settings(), rule) for rule in read]
+    _record(invocation, use_case.ADDED, changes)
+    added = [change.rule for change in changes if change.rule is not None]
     if invocation.json:
         print_json([_summary(rule) for rule in added])
         return
@@ -64,29 +74,27 @@ def list_rules(invocation: Invocation) -> int:
 
     Exit code 1 when one cannot be used.
     """
-    folder = _folder(invocation)
-    rows: list[dict[str, object]] = []
-    for name in folder.names():
-        try:
-            rule = folder.rule(name)
-        except ClassifyError as error:
-            rows.append({"name": name, "error": str(error)})
-        else:
-            rows.append({**_summary(rule), "fields": [field.name for field in rule.fields], "links": len(rule.links)})
+    from gatewayfilter.use_cases.learning.extraction_rules import list_rules as rules_in_use
+
+    rows = rules_in_use(invocation.settings())
     if invocation.json:
-        print_json(rows)
+        print_json([_listed(row) for row in rows])
     else:
         columns = ("rule", "version", "for", "fields")
         print_table(columns, [_row(row) for row in rows])
-    return int(any("error" in row for row in rows))
+    return int(any(row.error for row in rows))
 
 
-def _row(row: dict[str, object]) -> tuple[object, object, object, object]:
-    if "error" in row:
-        return row["name"], "", row["error"], ""
-    fields = row["fields"]
-    assert isinstance(fields, list)
-    return row["name"], row["version"], row["urls"], ", ".join(fields)
+def _listed(row: RuleSummary) -> dict[str, object]:
+    if row.error:
+        return {"name": row.name, "error": row.error}
+    return {"name": row.name, "version": row.version, "urls": row.urls, "fields": list(row.fields), "links": row.links}
+
+
+def _row(row: RuleSummary) -> tuple[object, object, object, object]:
+    if row.error:
+        return row.name, "", row.error, ""
+    return row.name, row.version, row.urls, ", ".join(row.fields)
 
 
 @rules_group.command(examples=("gatewayfilter rules show news > news.toml", "gatewayfilter rules show news --version 1"))
@@ -95,7 +103,12 @@ def _row(row: dict[str, object]) -> tuple[object, object, object, object]:
 @click.pass_obj
 def show(invocation: Invocation, *, name: str, version: int | None) -> None:
     """Print a rule as it was written, to change it and add it again."""
-    click.echo(_folder(invocation).rule(name, version or 0).source, nl=False)
+    from gatewayfilter.use_cases.learning.extraction_rules import show_rule
+
+    found = show_rule(invocation.settings(), name, version or 0)
+    if not version and not found.current:
+        raise MissingRuleError(f"the rule {name!r} was removed; its newest version: --version {found.rule.version}")
+    click.echo(found.rule.source, nl=False)
 
 
 @rules_group.command(examples=("gatewayfilter rules history news",), prints_data=True)
@@ -103,37 +116,49 @@ def show(invocation: Invocation, *, name: str, version: int | None) -> None:
 @click.pass_obj
 def history(invocation: Invocation, *, name: str) -> None:
     """Show the versions of a rule, the oldest first."""
-    versions = _folder(invocation).history(name)
+    from gatewayfilter.use_cases.learning.extraction_rules import rule_history
+
+    versions = rule_history(invocation.settings(), name)
     if invocation.json:
         print_json(versions)
         return
-    if not versions:
-        raise MissingRuleError(f"there never was a rule {name!r}")
     rows = [(found.version, show_moment(found.written_at), "in use" if found.in_use else "") for found in versions]
     print_table(("version", "written", ""), rows)
 
 
-@rules_group.command(examples=("gatewayfilter rules restore news 1",), prints_data=True, recorded="extraction.restored")
+@rules_group.command(examples=("gatewayfilter rules restore news 1",), prints_data=True)
 @click.argument("name", metavar="NAME")
 @click.argument("version", type=click.IntRange(1), metavar="VERSION")
 @click.pass_obj
 def restore(invocation: Invocation, *, name: str, version: int) -> None:
     """Put an earlier version to use again, as a new one; a removed rule comes back with it."""
-    rule = _folder(invocation).restore(name, version)
+    from gatewayfilter.use_cases.learning import extraction_rules as use_case
+
+    change = use_case.restore_rule(invocation.settings(), name, version)
+    _record(invocation, use_case.RESTORED, [change])
+    rule = change.rule
+    assert rule is not None
     if invocation.json:
         print_json(_summary(rule))
     else:
         say(f"{rule.name} is in use as it was in version {version}, now version {rule.version}")
 
 
-@rules_group.command(examples=("gatewayfilter rules remove news",), prints_data=True, recorded="extraction.removed")
+@rules_group.command(examples=("gatewayfilter rules remove news",), prints_data=True)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.pass_obj
 def remove(invocation: Invocation, *, names: tuple[str, ...]) -> int:
     """Take rules out of use; their history stays. Exit code 1 when one of them is not there."""
-    folder = _folder(invocation)
-    removed = [name for name in names if folder.remove(name)]
-    missing = [name for name in names if name not in removed]
+    from gatewayfilter.use_cases.learning import extraction_rules as use_case
+
+    changes, missing = [], []
+    for name in dict.fromkeys(names):
+        try:
+            changes.append(use_case.remove_rule(invocation.settings(), name))
+        except MissingRuleError:
+            missing.append(name)
+    _record(invocation, use_case.REMOVED, changes)
+    removed = [change.name for change in changes]
     if invocation.json:
         print_json({"removed": removed, "missing": missing})
     else:

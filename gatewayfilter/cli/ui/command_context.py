@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from gatewayfilter.config import Loaded, Settings
@@ -24,11 +24,13 @@ class PendingChange:
         action: its code.
         subject: the arguments of the command.
         detail: its options.
+        undo: what takes it back (`use_cases.access.inverses`), `None` where nothing does.
     """
 
     action: str
     subject: str
     detail: str
+    undo: Mapping[str, object] | None = None
 
 
 @dataclass(slots=True)
@@ -100,7 +102,7 @@ class Invocation:
         from gatewayfilter.cli.ui.actor import record
 
         with closing(open_store(settings)) as store:
-            record(store, change.action, change.subject, change.detail)
+            record(store, change.action, change.subject, change.detail, change.undo)
 
 
 def open_store(settings: Settings) -> Store:

@@ -1,6 +1,7 @@
 """The operations of the API, by subject. Written by scripts/make_api_client.py; not to be edited."""
 
 from gatewayfilter.client.operations.learning.crawler import CrawlerApi
+from gatewayfilter.client.operations.learning.extraction_rules import ExtractionRulesApi
 from gatewayfilter.client.operations.learning.reviews import ReviewsApi
 from gatewayfilter.client.operations.learning.words import WordsApi
 from gatewayfilter.client.operations.lists.lists import ListsApi
@@ -31,6 +32,7 @@ __all__ = [
     "CheckApi",
     "ClientsApi",
     "CrawlerApi",
+    "ExtractionRulesApi",
     "GroupsApi",
     "HttpsApi",
     "ListsApi",
@@ -70,6 +72,7 @@ class Operations:
         self.rules = RulesApi(transport)
         self.lists = ListsApi(transport)
         self.crawler = CrawlerApi(transport)
+        self.extraction_rules = ExtractionRulesApi(transport)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
         self.audit = AuditApi(transport)

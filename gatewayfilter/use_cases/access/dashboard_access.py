@@ -19,7 +19,7 @@ from gatewayfilter.use_cases.access.passwords import Passwords
 from gatewayfilter.use_cases.access.sessions import Sessions
 from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from gatewayfilter.use_cases.access.tokens import ApiTokens
-from gatewayfilter.use_cases.access.undo import Undo
+from gatewayfilter.use_cases.access.undo import RuleUndo, Undo
 from gatewayfilter.wiring import review_service
 
 WEB_KEY: Final = "web.key"
@@ -34,13 +34,14 @@ class DashboardAccess:
     Args:
         settings: the state folder, and how long sessions last.
         store: the database.
+        extraction: takes changes of extraction rules back.
         clock: Unix seconds.
 
     Raises:
         StartupError: the key can be neither read nor made.
     """
 
-    def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: Settings, store: Store, extraction: RuleUndo, clock: Callable[[], float] = time.time) -> None:
         key = load_key(settings.data_dir, WEB_KEY)
         passwords = Passwords()
         self._store = store
@@ -50,7 +51,7 @@ class DashboardAccess:
         self.tokens = ApiTokens(store, clock)
         self.log_in = LogIn(store, key, passwords, LogInThrottle(), clock)
         self.trail = AuditTrail(store, clock)
-        self.undo = Undo(store, lambda: review_service(settings, store), clock)
+        self.undo = Undo(store, lambda: review_service(settings, store), extraction, clock)
 
     def has_accounts(self) -> bool:
         """Returns whether there is an account; without any, the browser offers to make the first one."""

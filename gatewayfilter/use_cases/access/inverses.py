@@ -24,6 +24,7 @@ LISTS = "lists"
 REQUESTS = "requests"
 REVIEWS = "reviews"
 LINK = "link"
+EXTRACTION = "extraction"
 
 type Inverse = dict[str, Any]
 
@@ -70,6 +71,11 @@ def inverse_of_reviews(tasks: Sequence[ReviewTask]) -> Inverse:
 def inverse_of_link(link: BypassLink) -> Inverse:
     """Returns the inverse of a bypass link: it is revoked."""
     return {"kind": LINK, "number": link.link_id}
+
+
+def inverse_of_extraction(changed: Iterable[tuple[str, int, int]]) -> Inverse:
+    """Returns the inverse of changes of extraction rules: name, version in use before and after, 0 for none."""
+    return {"kind": EXTRACTION, "rules": [list(change) for change in changed]}
 
 
 def item_of(policies: PolicySet, kind: str, name: str) -> PolicyItem | None:

@@ -9,7 +9,7 @@ from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import Actor, AuditEntry, ManualRule, PolicyItem, PolicySet, Role, from_record, kind_of_item
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
-from gatewayfilter.use_cases.access.inverses import LINK, LISTS, REQUESTS, REVIEWS, item_of, rule_of
+from gatewayfilter.use_cases.access.inverses import EXTRACTION, LINK, LISTS, REQUESTS, REVIEWS, item_of, rule_of
 from gatewayfilter.use_cases.requests import RequestDecisions
 
 OFFERED: Final = 10
@@ -19,6 +19,10 @@ UNDONE: Final = "change.undone"
 """Action of the entry that records an undo; its own undo makes the change again."""
 
 _OF_APPROVERS: Final = ("request.", "review.", "pause.")
+
+
+type RuleUndo = Callable[[Sequence[tuple[str, int, int]]], object]
+"""Takes changes of extraction rules back (`use_cases.learning.extraction_rules.take_back`)."""
 
 
 class ReviewUndo(Protocol):
@@ -35,12 +39,20 @@ class Undo:
     Args:
         store: the database.
         reviews: makes what undoes decisions on review tasks; called only for those.
+        extraction: takes changes of extraction rules back.
         clock: Unix seconds.
     """
 
-    def __init__(self, store: Store, reviews: Callable[[], ReviewUndo], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        store: Store,
+        reviews: Callable[[], ReviewUndo],
+        extraction: RuleUndo,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._store = store
         self._reviews = reviews
+        self._extraction = extraction
         self._clock = clock
         self._trail = AuditTrail(store, clock)
 
@@ -79,9 +91,11 @@ class Undo:
                 self._put_back(undo)
                 self._mark(entry, actor)
             return
-        if kind not in {REQUESTS, REVIEWS, LINK}:
+        if kind not in {REQUESTS, REVIEWS, LINK, EXTRACTION}:
             raise ValueError(kind)
-        if kind == REQUESTS:
+        if kind == EXTRACTION:
+            self._extraction([(str(name), int(before), int(after)) for name, before, after in undo["rules"]])
+        elif kind == REQUESTS:
             self._withdraw(undo["decided"])
         elif kind == REVIEWS:
             self._take_back_reviews(undo["decided"], actor)

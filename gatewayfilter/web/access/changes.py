@@ -16,6 +16,7 @@ IfMatch = Annotated[
 ]
 CHANGED_SINCE: Final = "somebody has changed this since: load it again"
 _MOST_TAGS: Final = 1_000
+_LONGEST_VERSION: Final = 9
 
 
 @contextmanager
@@ -72,3 +73,20 @@ def check_version(expected: str, current: Callable[[], str]) -> None:
     wanted = {part.strip().removeprefix("W/").strip('"') for part in expected[:_MOST_TAGS].split(",")}
     if expected and "*" not in wanted and current() not in wanted:
         raise ConflictError(CHANGED_SINCE)
+
+
+def based_on(expected: str) -> int | None:
+    """Returns the version number that an edit is based on, `None` for any.
+
+    Args:
+        expected: `If-Match`, or the version in a form; `""` or `*` for any.
+
+    Raises:
+        ConflictError: it is no number, so no such version is in force.
+    """
+    wanted = expected[:_MOST_TAGS].strip().removeprefix("W/").strip('"')
+    if wanted in {"", "*"}:
+        return None
+    if not (wanted.isascii() and wanted.isdecimal()) or len(wanted) > _LONGEST_VERSION:
+        raise ConflictError(CHANGED_SINCE)
+    return int(wanted)

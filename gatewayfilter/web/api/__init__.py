@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.api.learning import crawler, reviews, words
+from gatewayfilter.web.api.learning import crawler, extraction, reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import audit, backup, health, https, session, settings, tokens, users
@@ -31,6 +31,7 @@ def routers() -> Iterator[APIRouter]:
     yield rules.router
     yield sources.router
     yield crawler.router
+    yield extraction.router
     yield reviews.router
     yield words.router
     yield audit.router

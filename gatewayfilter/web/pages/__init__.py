@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.pages.learning import crawler, review, words
+from gatewayfilter.web.pages.learning import crawler, extraction, review, words
 from gatewayfilter.web.pages.lists import check, rule_files, rules, sources
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
 from gatewayfilter.web.pages.system import (
@@ -42,6 +42,7 @@ def routers() -> Iterator[APIRouter]:
     yield rules.router
     yield sources.router
     yield crawler.router
+    yield extraction.router
     yield review.router
     yield words.router
     yield account.router

@@ -1,10 +1,10 @@
 """Changes of lists, policies, requests and reviews, recorded and taken back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
-from gatewayfilter.errors import PolicyError, ReviewError, UndoError
+from gatewayfilter.errors import ClassifyError, PolicyError, ReviewError, UndoError
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import (
     Actor,
@@ -37,6 +37,10 @@ class NoReviews:
         raise ReviewError("there is no task")
 
 
+def no_rules(changed: Sequence[tuple[str, int, int]]) -> None:
+    raise ClassifyError(f"there are no rules: {changed}")
+
+
 @pytest.fixture
 def trail(store: Store, clock: Clock) -> AuditTrail:
     return AuditTrail(store, clock)
@@ -44,7 +48,7 @@ def trail(store: Store, clock: Clock) -> AuditTrail:
 
 @pytest.fixture
 def undo(store: Store, clock: Clock) -> Undo:
-    return Undo(store, NoReviews, clock)
+    return Undo(store, NoReviews, no_rules, clock)
 
 
 @pytest.fixture
