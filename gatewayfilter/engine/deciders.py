@@ -8,8 +8,8 @@ Source: [url-filter, URL filter steps 1-5] for gate, blacklist, whitelist and fi
 from dataclasses import replace
 from typing import Protocol
 
-from gatewayfilter.engine.adblock import AdblockMatch
 from gatewayfilter.engine.adblock.syntax.parser import is_generic
+from gatewayfilter.engine.adblock.syntax.rule import AdblockMatch
 from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.state.engine_state import EngineState

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gatewayfilter.engine.adblock import AdblockMatch
+from gatewayfilter.engine.adblock.syntax.rule import AdblockMatch
 from gatewayfilter.engine.deciders import Adblock, BloomGate, Decider, ListTable, ManualDecider, Spellings, adblock_verdict
 from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.question import Question

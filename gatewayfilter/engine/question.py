@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gatewayfilter.engine.adblock import AdblockMatch
+from gatewayfilter.engine.adblock.syntax.rule import AdblockMatch
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.host_cache import HostFacts, work_out
 from gatewayfilter.engine.state.list_lookup import KeyAnswer

@@ -13,9 +13,9 @@ from typing import Any
 
 import adblock
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url

@@ -35,9 +35,9 @@ from adblock_engines import (
 )
 from adblock_peers import Peer, node_peers
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.index.compiled_rule import host_names
 from gatewayfilter.engine.adblock.index.literal_scan import VARIABLE, available_scanners
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.urls import registrable_domain
 
 OURS = "**ours**"

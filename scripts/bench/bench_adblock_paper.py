@@ -14,9 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from adblock_engines import PAIR, REQUESTS, compile_lists, cpu_seconds, read_requests, request_of
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
-from gatewayfilter.engine.adblock.matcher import request_bits
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher, request_bits
 from gatewayfilter.model import Request
 from tests.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 

@@ -14,10 +14,10 @@ from multiprocessing import get_context
 
 from adblock_engines import REQUESTS, all_lists, compile_lists, cpu_seconds, read_requests, request_of, rss_mb
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.index.bounded_cache import GENERATION
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex
 from gatewayfilter.engine.adblock.index.rule_table import NEEDS_TEST
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url

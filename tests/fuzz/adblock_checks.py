@@ -11,11 +11,11 @@ from typing import Any
 
 from gatewayfilter.cli.bulk.json_lines import Batch
 from gatewayfilter.cli.filter.jsonl_requests import RequestLines
-from gatewayfilter.engine.adblock import AdblockEffects, AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.effects import AdblockEffects
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.literal_scan import available_scanners, make_scan
-from gatewayfilter.engine.adblock.matcher import request_bits
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher, request_bits
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatewayfilter.engine.adblock import AdblockReport
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.syntax.rule import AdblockReport
 from gatewayfilter.engine.snapshot.format import TABLE_NAMES
 from gatewayfilter.engine.snapshot.image import SnapshotImage, as_json, policy_rows, rule_rows, source_rows
 from gatewayfilter.engine.snapshot.learned_records import build_records, learned_source

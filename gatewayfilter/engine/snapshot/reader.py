@@ -14,7 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from gatewayfilter.engine.adblock import AdblockEffects, AdblockMatcher
+from gatewayfilter.engine.adblock.effects import AdblockEffects
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.format import (
     SECTION_NAMES,

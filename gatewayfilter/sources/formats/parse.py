@@ -9,8 +9,8 @@ from typing import BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gatewayfilter.engine.adblock import AdblockReport
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.syntax.rule import AdblockReport
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources.formats.host_names import all_ordinary

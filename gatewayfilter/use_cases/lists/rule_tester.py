@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, ParsedLine, parse_line
 from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.errors import BroadRuleError, RuleError, UrlError

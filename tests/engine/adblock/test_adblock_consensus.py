@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import Url, parse_url

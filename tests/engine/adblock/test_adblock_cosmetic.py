@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockEffects
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.effects import AdblockEffects
 from gatewayfilter.engine.adblock.index import cosmetic_index as index_module
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import Effect, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
 from tests.engine.adblock.paper_scheme import PAPER_K, PaperScheme

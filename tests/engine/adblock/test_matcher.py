@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockMatch, AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.index.rule_table import RulesOff
-from gatewayfilter.engine.adblock.matcher import sources_of
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher, sources_of
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
-from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS
+from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS, AdblockMatch
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index.pattern import LONG, compile_pattern
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.regex_budget import ALL_STEPS, LIST_STEPS, steps_of
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.engine.adblock.syntax.removeparam import text_test

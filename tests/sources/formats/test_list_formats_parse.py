@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gatewayfilter.engine.adblock import AdblockReport
+from gatewayfilter.engine.adblock.syntax.rule import AdblockReport
 from gatewayfilter.sources import ListFormat, ParseReport
 from gatewayfilter.sources.formats.host_names import all_ordinary
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE, MAX_LINE_LENGTH, text_blocks, text_lines

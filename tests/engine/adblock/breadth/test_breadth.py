@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.adblock import AdblockMatcher, AdblockReport
 from gatewayfilter.engine.adblock.breadth.network_breadth import MAX_TRIED
 from gatewayfilter.engine.adblock.breadth.probe_sites import SITES, Sites
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
+from gatewayfilter.engine.adblock.syntax.rule import AdblockReport
 from gatewayfilter.model import Request
 from gatewayfilter.urls import parse_url
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockEffects
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.effects import AdblockEffects
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.engine.adblock.syntax.removeparam import may_name, param_names, spellings
 from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES

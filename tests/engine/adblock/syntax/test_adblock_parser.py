@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock import AdblockMatcher
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line, split_options
 from gatewayfilter.engine.adblock.syntax.preprocessor import evaluate
 from gatewayfilter.engine.adblock.syntax.rule import SAMPLE_LIMIT
