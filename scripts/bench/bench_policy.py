@@ -1,9 +1,10 @@
 """What policies cost a decision: 200 clients, 20 groups, 50 schedules against none, over the same lists and requests.
 
-CPU time of one thread, best and median of interleaved rounds, warm. "one check" has no policy: it is the cost of asking whether
-there is any. What a policy allows or switches off is decided further: by Adblock rules, the allowlist, as unknown. That costs the
-same where the settings switch it off, so the last column compares with that. "neighbours" adds 100,000 devices on the links, and 5,000 clients recognized by their MAC. "services" gives each
-policy 30 services of the catalogue that it blocks, and 10 of them a quota; the hosts of the requests are looked up in it.
+CPU time of one thread, best and median of interleaved rounds, warm. "one check" has no policy: it is the cost of asking
+whether there is any. What a policy allows or switches off is decided further: by Adblock rules, the allowlist, as unknown.
+That costs as much where the settings switch it off, so the last columns compare with that. "neighbours" adds 100,000 devices
+on the links, and 5,000 clients recognized by their MAC. "services" gives each policy 30 services of the catalogue that it
+blocks, and 10 of them a quota; the hosts of the requests are looked up in it.
 
     python scripts/bench/bench_policy.py [--entries 1000000] [--requests 15000] [--rounds 9]
 """
