@@ -51,10 +51,10 @@ def list_requests(invocation: Invocation, *, everything: bool) -> None:
         return
     now = time.time()
     for request in found:
-        blocked = request.category or request.reason
+        blocked = (request.reason, request.category, request.source_list or "no list", request.rule or "no rule")
         times = f", {request.times} times" if request.times > 1 else ""
         say(f"{request.request_id}: {request.who} asked at {show_day(request.at)}{times} for {request.url}")
-        say(f"   blocked by {request.reason}, {blocked}, {request.source_list or 'no list'}, {request.rule or 'no rule'}")
+        say(f"   blocked by {', '.join(filter(None, blocked))}")
         if request.comment:
             say(f"   note: {request.comment}")
         if request.decided_at is not None or request.state.value == "closed":
