@@ -1,5 +1,6 @@
 """Numbers, times and sizes as a language writes them."""
 
+import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
@@ -9,6 +10,7 @@ from babel.numbers import format_decimal, format_percent
 
 from gatewayfilter.web.rendering.catalogs import LOCALES
 
+_TYPED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", re.ASCII)
 _SOON_S: Final = 20 * 3600.0
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
@@ -68,6 +70,10 @@ class Formats:
     def iso(self, at: float) -> str:
         """Returns Unix seconds for the `datetime` attribute of `<time>`."""
         return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+    def typed_time(self, text: str) -> str:
+        """Returns a text where a field of date and time may have it as its value, else `""`: browsers complain about others."""
+        return text if _TYPED.fullmatch(text) else ""
 
     def _local(self, at: float) -> datetime:
         return datetime.fromtimestamp(at, UTC).astimezone(self._zone)

@@ -12,6 +12,7 @@ from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
+from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.navigation import entries_for
 
@@ -30,8 +31,8 @@ class Pages:
     def __init__(self, assets: Assets) -> None:
         self.assets = assets
         self._translations = {language: translations(language) for language in LANGUAGES}
-        self._environments = {language: self._environment(language) for language in LANGUAGES}
         self._formats = {language: Formats(language) for language in LANGUAGES}
+        self._environments = {language: self._environment(language) for language in LANGUAGES}
 
     def _environment(self, language: str) -> Environment:
         environment = Environment(
@@ -43,7 +44,10 @@ class Pages:
             extensions=["jinja2.ext.i18n"],
         )
         environment.install_gettext_translations(self._translations[language], newstyle=True)  # type: ignore[attr-defined]
-        environment.filters["category"] = CategoryTitles(language)
+        titles = CategoryTitles(language)
+        environment.filters["category"] = titles
+        translated = self._translations[language].gettext
+        environment.filters["explained"] = ExplanationTexts(language, translated, titles, self._formats[language].moment)
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
         return environment

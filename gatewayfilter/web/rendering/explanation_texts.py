@@ -1,0 +1,199 @@
+"""Explanations of deciders in the language of the page.
+
+The engine explains in English (`DeciderAnswer.explanation`): `check` prints it, the API has it. Here its sentences are found by
+their templates and written anew. A sentence without a template stays English, and is marked as such.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+
+def _n(message: str) -> str:
+    """Marks a message for translation."""
+    return message
+
+
+HEADS: Final = (
+    _n("what no list knows is allowed, and offered to the crawler"),
+    _n("no rule of a person covers this URL"),
+    _n("a person's rule allows %(rule)s"),
+    _n("a person's rule blocks %(rule)s"),
+    _n("none of %(count)s keys of this URL is on any list"),
+    _n("%(count)s of %(all)s keys may be listed: %(names)s"),
+    _n("the Bloom gate says that no list has it"),
+    _n("no key of this URL is on the blacklist"),
+    _n("no key of this URL is on the whitelist"),
+    _n("%(key)s was learned since the snapshot, but %(why)s"),
+    _n("%(list)s lists %(key)s, but %(why)s"),
+    _n("%(list)s (%(category)s) lists %(key)s: %(detail)s"),
+    _n("%(list)s (%(category)s) lists %(key)s"),
+    _n("%(list)s lists %(key)s: %(detail)s"),
+    _n("%(list)s lists %(key)s"),
+    _n("%(rule)s of %(list)s, line %(line)s blocks it, the stub %(stub)s stands in for it"),
+    _n("%(rule)s of %(list)s, line %(line)s blocks it"),
+    _n("the exception %(rule)s of %(list)s, line %(line)s, lifts a block"),
+    _n("no rule in force blocks it"),
+    _n("another spelling of this URL is blocked: %(rule)s of %(list)s"),
+    _n("another spelling of this URL is blocked: %(rule)s"),
+    _n("this URL has one spelling"),
+    _n("nothing blocks other spellings of this URL: %(names)s"),
+    _n("no client has this address: group %(group)s, policies %(names)s"),
+    _n("client %(client)s, group %(group)s, policies %(names)s"),
+    _n("filtering is not paused for this client"),
+    _n("filtering is paused (%(scope)s) until %(until)s, but for malware, phishing and fraud"),
+    _n("filtering is paused (%(scope)s) until %(until)s"),
+    _n("no rule for these clients covers this URL"),
+    _n("the rule %(rule)s allows it"),
+    _n("the rule %(rule)s blocks it"),
+    _n("no schedule has an open window"),
+    _n("in force: %(names)s"),
+    _n("belongs to %(names)s, which no policy blocks"),
+    _n("belongs to %(names)s: %(why)s"),
+    _n("no policy of this client sets a value"),
+    _n("no term is searched for"),
+    _n("no search engine"),
+    _n("%(policy)s blocks a search for %(term)s"),
+    _n("%(policy)s blocks a the search cannot be read"),
+    _n("%(policy)s blocks the response: %(detail)s"),
+    _n("blocked in a response: %(names)s"),
+    _n("it is loaded by a page of %(rule)s, which is approved (%(detail)s)"),
+)
+"""Sentences that an explanation may begin with."""
+PARTS: Final = (
+    _n("switched off: %(names)s"),
+    _n("%(count)s more of people's rules cover it"),
+    _n("also matching: %(rules)s and %(count)s more"),
+    _n("also matching: %(rules)s"),
+    _n("%(count)s matching rules belong to categories that are switched off"),
+    _n("it asks for %(url)s instead and leaves out %(names)s: %(rules)s"),
+    _n("it asks for %(url)s instead: %(rules)s"),
+    _n("it leaves out %(names)s: %(rules)s"),
+    _n("of a page it would change the response: %(rules)s"),
+    _n("the stub is named by %(rules)s"),
+    _n("it hangs on the response's headers or its server's address: %(rules)s"),
+    _n("%(switch)s on this page: %(rules)s"),
+    _n("minutes are left of %(names)s"),
+    _n("source %(source)s: on"),
+    _n("source %(source)s: off"),
+    _n("block: %(categories)s"),
+    _n("allow: %(categories)s"),
+    _n("review: %(categories)s"),
+    _n("tls: %(value)s"),
+    _n("strictness: %(value)s"),
+    _n("log: %(value)s"),
+    _n("unknown: %(value)s"),
+    _n("%(policy)s blocks everything"),
+    _n("%(policy)s blocks %(category)s"),
+)
+"""Sentences that follow, or that stand alone."""
+REASONS: Final = (
+    _n("that has expired"),
+    _n("the category %(category)s is switched off"),
+    _n("its category %(category)s is switched off"),
+    _n("that was taken back or judged anew since"),
+    _n("it is not certain enough for this policy (strictness=relaxed)"),
+    _n("the policy %(policy)s blocks %(service)s"),
+    _n("%(count)s minutes of %(category)s are used up until %(until)s"),
+)
+"""What stands for `why`."""
+_LONGEST: Final = 4_000
+_MOST_PARTS: Final = 60
+_FORMS: Final = {
+    "count": r"[\d,]+", "all": r"[\d,]+", "line": r"\d+", "key": r"\S+", "category": r"[\w-]+", "policy": r"[^;:]+",
+    "source": r"[^;:]+", "value": r"[\w-]+", "until": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*", "switch": r"[\w-]+",
+}  # fmt: skip
+_PLACE: Final = re.compile(r"%\((\w+)\)s")
+_NAMED_RULE: Final = re.compile(r", line (\d+)(, important)?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An explanation for a page.
+
+    Attributes:
+        is_english: whether nothing of it is translated.
+    """
+
+    text: str
+    is_english: bool
+
+
+class ExplanationTexts:
+    """Writes explanations in one language.
+
+    Args:
+        language: of the pages; English is not translated.
+        translate: returns a message in the language.
+        category: returns the title of a category.
+        moment: returns date and time of Unix seconds.
+    """
+
+    def __init__(
+        self, language: str, translate: Callable[[str], str], category: Callable[[str], str], moment: Callable[[float], str]
+    ) -> None:
+        self._english = language == "en"
+        self._translate = translate
+        self._category = category
+        self._moment = moment
+
+    def __call__(self, explanation: str) -> Told:
+        """Returns an explanation as the page shows it: at most 4,000 characters, and 61 sentences."""
+        text = explanation[:_LONGEST]
+        if self._english:
+            return Told(text, is_english=True)
+        first, *others = text.split("; ")  # in a rule, too: what has no template stays as it is
+        parts = [(first, self._written(_HEAD_TEMPLATES, first))]
+        parts += [(other, self._written(_PART_TEMPLATES, other)) for other in others[:_MOST_PARTS]]
+        following, text = self._translate(_n("; ")), parts[0][1] or first
+        text += "".join(f"; {part}" if told is None else following + told for part, told in parts[1:])
+        return Told(text, is_english=all(told is None for _, told in parts))
+
+    def _written(self, templates: "tuple[_Template, ...]", text: str) -> str | None:
+        for template in templates:
+            found = template.form.fullmatch(text)
+            if found is not None:
+                values = {name: self._value(name, value) for name, value in found.groupdict().items()}
+                return self._translate(template.message) % values
+        return None
+
+    def _value(self, name: str, value: str) -> str:
+        match name:
+            case "why":
+                return self._written(_REASON_TEMPLATES, value) or value
+            case "category" | "categories":
+                return "、".join(map(self._category, value.split(", ")))
+            case "until":
+                return self._when(value)
+            case "rules":
+                return _NAMED_RULE.sub(self._line, value)
+        return value
+
+    def _when(self, value: str) -> str:
+        try:
+            return self._moment(datetime.fromisoformat(value).timestamp())
+        except ValueError:
+            return value
+
+    def _line(self, found: re.Match[str]) -> str:
+        important = self._translate(_n(", important")) if found[2] else ""
+        return self._translate(_n(", line %(number)s")) % {"number": found[1]} + important + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    message: str
+    form: re.Pattern[str]
+
+
+def _template(message: str) -> _Template:
+    pieces = _PLACE.split(message)
+    form = "".join(f"(?P<{piece}>{_FORMS.get(piece, '.+?')})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
+    return _Template(message, re.compile(form, re.DOTALL))
+
+
+_REASON_TEMPLATES: Final = tuple(map(_template, REASONS))
+_PART_TEMPLATES: Final = tuple(map(_template, PARTS))
+_HEAD_TEMPLATES: Final = (*map(_template, HEADS), *_PART_TEMPLATES)
