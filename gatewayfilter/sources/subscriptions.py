@@ -15,7 +15,7 @@ from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources.bundled import PREFIX, starter_lists
 from gatewayfilter.sources.catalog import Bundle, CatalogEntry, choose_lists, load_bundles, load_catalog
 from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.download.http_download import Received, TemporaryError, Validators
+from gatewayfilter.sources.download.http_download import TemporaryError, Validators
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.new_source import NewSource
 from gatewayfilter.sources.parallel import in_parallel
@@ -273,11 +273,7 @@ class Subscriptions:
             max_bytes=self._settings.max_bytes,
             timeout_s=self._settings.timeout_s,
         )
-        return acquire(wanted, work, self._sleep, self._received(definition, progress))
-
-    @staticmethod
-    def _received(definition: Definition, progress: Progress | None) -> Received | None:
-        return None if progress is None else lambda size, total: progress(f"downloading {definition.name}", size, total)
+        return acquire(wanted, work, self._sleep, partial(progress, f"downloading {definition.name}") if progress else None)
 
     def remove(self, name: str) -> None:
         """Forgets a source and its copy.

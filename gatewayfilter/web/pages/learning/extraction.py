@@ -11,7 +11,7 @@ from gatewayfilter.use_cases.learning.extraction_work import LONGEST_NAME
 from gatewayfilter.web.access.changes import undo_url
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Form as FormFields
-from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.access.identity import Admin, Role, Viewer
 from gatewayfilter.web.pages.learning.extraction_form import EditorForm, read_editor
 from gatewayfilter.web.rendering.pages import gettext, is_partial, render
 from gatewayfilter.web.services import WebServices
@@ -62,7 +62,7 @@ def rule(request: Request, services: Services, identity: Viewer, name: Name, ver
     """Shows a rule: in the editor, or to whom may not edit it, of an earlier version and of a removed rule as text."""
     found = services.extraction.rule(name, version)
     undo = undo_url(saved)
-    if identity.may(3) and found["version"] == found["current"]:
+    if identity.may(Role.ADMIN) and found["version"] == found["current"]:
         form = EditorForm(name=name, version=found["current"])
         form.take(found["form"])
         return _editor(request, services, form, rule=found, undo=undo)

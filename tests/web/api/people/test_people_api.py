@@ -188,9 +188,8 @@ def test_changes_are_recorded_and_can_be_undone(web: Dashboard) -> None:
     web.client.patch(f"{API}/clients/{TABLET}", json={"group": "guests"})
     entry = web.services.store.audit.page(limit=1)[0]
     assert (entry.actor.name, entry.action, entry.subject) == ("Ada", "client.changed", TABLET)
-    Undo(web.services.store, lambda: pytest.fail("no review"), pytest.fail, time.time).undo(
-        entry.entry_id, APPROVER.actor, AccountRole.ADMIN
-    )
+    undo = Undo(web.services.store, lambda: pytest.fail("no review"), lambda _: pytest.fail("no extraction rule"), time.time)
+    undo.undo(entry.entry_id, APPROVER.actor, AccountRole.ADMIN)
     assert web.services.store.policies.read().clients[TABLET].group == "kids"
 
 
