@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayfilter.documents.html.forms import Credential, likely_credentials, read_forms
+from gatewayfilter.documents.html.forms import MAX_FIELDS, Credential, likely_credentials, read_forms
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,10 @@ def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> No
         ("<iNpUt type=password>", {Credential.PASSWORD}),
         ("<!-- <input type=password> -->", {Credential.PASSWORD}),
         ("<textarea name=mnemonic>", {Credential.SEED}),
+        ("<input name=q><TextArea placeholder='recovery phrase'>", {Credential.SEED}),
+        ("<input name=q <textarea name=mnemonic>", {Credential.SEED}),
+        ("<input name=q>" * MAX_FIELDS + "<input name=q><textarea name=mnemonic>", {Credential.SEED}),
+        ("<p>mnemonic</p><textareas name=mnemonic>", set()),
     ],
 )
 def test_the_first_search_finds_as_much_or_more(html: str, likely: set[Credential]) -> None:
