@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from resiliparse.parse.html import NodeType
+
 from gatewayfilter.extraction.selectors import RulePage
 
 MOST_ELEMENTS: Final = 2_000
@@ -147,7 +149,7 @@ class _Walk:
             tag = node.tag or ""
             if tag == "#text":
                 self._add_text(node.value or "")
-            elif not tag.startswith("#"):
+            elif node.type is NodeType.ELEMENT:
                 siblings[-1] += 1
                 if self._enters(node, tag):
                     nodes.append(node.first_child)

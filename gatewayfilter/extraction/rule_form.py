@@ -3,8 +3,8 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -61,8 +61,8 @@ class RuleForm:
 
     urls: str = ""
     comment: str = ""
-    fields: Sequence[FieldRow] = field(default=())
-    links: Sequence[LinkRow] = field(default=())
+    fields: tuple[FieldRow, ...] = ()
+    links: tuple[LinkRow, ...] = ()
 
     def source(self) -> str:
         """Returns the rule as TOML. Whether it can be used is found out by `parse_rule`.
@@ -93,8 +93,8 @@ def form_of(rule: ExtractionRule) -> RuleForm:
     return RuleForm(
         rule.urls,
         str(table.get("comment", "")),
-        [FieldRow(name, **_row(given)) for name, given in table.get("fields", {}).items()],
-        [LinkRow(**_row(given)) for given in table.get("links", [])],
+        tuple(FieldRow(name, **_row(given)) for name, given in table.get("fields", {}).items()),
+        tuple(LinkRow(**_row(given)) for given in table.get("links", [])),
     )
 
 

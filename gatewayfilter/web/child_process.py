@@ -13,7 +13,7 @@ from typing import Any, Final
 from gatewayfilter.errors import ClassifyError, GatewayFilterError
 
 START_S: Final = 20.0
-"""How long the child may take to start, on a busy machine, beyond the time for its work."""
+"""How long the child may take to start or to load a module, on a busy machine, beyond the time for its work."""
 CHILD: Final = "gatewayfilter.web.child_main"
 """The module that the child runs."""
 TIMEOUT_S: Final = 10.0
@@ -40,6 +40,7 @@ class ChildProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._channel: Connection | None = None
         self._idle: threading.Timer | None = None
+        self._loaded: set[str] = set()
 
     @property
     def running(self) -> bool:
@@ -77,11 +78,12 @@ class ChildProcess:
             self._stop_timer()
             self._stop()
 
-    def _exchange(self, work: object) -> tuple[bool, Any]:
-        fresh = self._child is None or self._child.poll() is not None
-        if fresh:
+    def _exchange(self, work: tuple[str, object, object]) -> tuple[bool, Any]:
+        if self._child is None or self._child.poll() is not None:
             self._stop()
             self._start()
+        module = work[0].partition(":")[0]
+        fresh = module not in self._loaded  # the time for loading it is not the work's
         channel = self._channel
         if channel is None:
             raise AssertionError("a child that was started has a channel")
@@ -89,6 +91,7 @@ class ChildProcess:
         if not channel.poll(self._timeout_s + (START_S if fresh else 1.0)):
             raise EOFError
         answer: tuple[bool, Any] = channel.recv()
+        self._loaded.add(module)
         return answer
 
     def _start(self) -> None:
@@ -97,6 +100,7 @@ class ChildProcess:
         with theirs:
             self._child = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])  # noqa: S603  our own
         self._channel = Connection(ours.detach())
+        self._loaded.clear()
 
     def _stop(self) -> None:
         child, self._child = self._child, None

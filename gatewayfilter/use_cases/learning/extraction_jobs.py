@@ -83,7 +83,10 @@ def suggested_urls(settings: Settings, url: str) -> list[str]:
 def read_form(form: dict[str, Any]) -> RuleForm:
     """Returns a form from plain values."""
     return RuleForm(
-        form["urls"], form["comment"], [FieldRow(**row) for row in form["fields"]], [LinkRow(**row) for row in form["links"]]
+        form["urls"],
+        form["comment"],
+        tuple(FieldRow(**row) for row in form["fields"]),
+        tuple(LinkRow(**row) for row in form["links"]),
     )
 
 

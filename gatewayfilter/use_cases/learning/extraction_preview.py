@@ -127,7 +127,7 @@ def _opened(html: str) -> _OpenPage:
 def _field(page: _OpenPage, row: FieldRow, url: str) -> dict[str, Any]:
     found: dict[str, Any] = {"values": [], "count": 0, "marked": [], "error": ""}
     try:
-        rule = parse_rule(RuleForm(".*", "", [row]).source(), "rule")
+        rule = parse_rule(RuleForm(".*", "", (row,)).source(), "rule")
         values = page.values(rule, url)
     except Exception as error:  # noqa: BLE001  any library's error is the page's or the rule's fault, and is shown
         return found | {"error": _sentence(error)}
@@ -140,7 +140,7 @@ def _field(page: _OpenPage, row: FieldRow, url: str) -> dict[str, Any]:
 def _links(page: _OpenPage, row: LinkRow, url: str, settings: Settings) -> dict[str, Any]:
     found: dict[str, Any] = {"values": [], "count": 0, "marked": [], "error": ""}
     try:
-        rule = parse_rule(RuleForm(".*", "", (), [row]).source(), "rule")
+        rule = parse_rule(RuleForm(".*", "", (), (row,)).source(), "rule")
         references = list(dict.fromkeys(page.values(rule, url)))
         limited = references if row.urls else references[: row.limit]
         result = RuleResult(rule, Extracted({}, [(reference, row.urls) for reference in limited], {}))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gatewayfilter.use_cases.learning.extraction_work import LONGEST_NAME, LONGEST_SOURCE, MOST_HTML, MOST_ROWS
+from gatewayfilter.use_cases.learning.extraction_work import LONGEST_SOURCE, MOST_HTML, MOST_ROWS
 from gatewayfilter.web.access.forms import Fields
 
 WAYS: Final = ("css", "xpath", "regex", "function")
@@ -90,7 +90,7 @@ class EditorForm:
 def read_editor(form: Fields) -> EditorForm:
     """Returns what the editor sent, bounded."""
     return EditorForm(
-        name=form.text("name")[:LONGEST_NAME],
+        name=form.text("name")[:_LONGEST],
         version=_number(form.text("version"), 0),
         urls=form.text("urls")[:_LONGEST],
         comment=form.text("comment")[:_LONGEST],

@@ -63,5 +63,11 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// htmx passes on buttons within a form only; some of the editor's stand outside of theirs.
+document.addEventListener("htmx:configRequest", (event) => {
+  const button = event.detail.triggeringEvent?.submitter;
+  if (event.detail.elt.id === "rule-form" && button?.name) event.detail.parameters[button.name] = button.value;
+});
+
 document.addEventListener("htmx:afterSettle", () => mark());
 mark();
