@@ -35,7 +35,9 @@ from gatewayfilter.settings import (
     MailSecurity,
     NotifyEvent,
     NotifySettings,
+    OidcSettings,
     OnError,
+    PasswordUse,
     ProxySettings,
     RawTcpRule,
     RenderRule,
@@ -55,6 +57,7 @@ from gatewayfilter.settings import (
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS, GivenSetting, current_settings
 
 __all__ = [
+    "ENVIRONMENT_SETTINGS",
     "ENV_PREFIX",
     "BlockDetails",
     "ClassifySettings",
@@ -76,7 +79,9 @@ __all__ = [
     "MailSecurity",
     "NotifyEvent",
     "NotifySettings",
+    "OidcSettings",
     "OnError",
+    "PasswordUse",
     "ProxySettings",
     "RawTcpRule",
     "RenderRule",
@@ -96,6 +101,8 @@ __all__ = [
 ]
 
 ENV_PREFIX = "GATEWAYFILTER_"
+ENVIRONMENT_SETTINGS = frozenset({"web.oidc.client_secret"})
+"""Secrets that stand in no settings file, which goes into backups."""
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
 _NO_SETTINGS = (
     _FILE_VARIABLE,
@@ -131,13 +138,16 @@ class Loaded:
 
 def known_keys() -> Iterator[tuple[str, str]]:
     """Yields every dotted key with its description."""
-    for name, info in Settings.model_fields.items():
+    return _keys_of(Settings, "")
+
+
+def _keys_of(section: type[Section], prefix: str) -> Iterator[tuple[str, str]]:
+    for name, info in section.model_fields.items():
         annotation = info.annotation
         if isinstance(annotation, type) and issubclass(annotation, Section):
-            for key, inner in annotation.model_fields.items():
-                yield f"{name}.{key}", inner.description or ""
+            yield from _keys_of(annotation, f"{prefix}{name}.")
         else:
-            yield name, info.description or ""
+            yield f"{prefix}{name}", info.description or ""
 
 
 def load(
@@ -187,16 +197,20 @@ def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[GivenSetting]:
         raise ConfigError(f"cannot read the configuration {file}: {getattr(error, 'strerror', None) or error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    for name, value in document.items():
-        if isinstance(value, dict):
-            if not any(key.startswith(f"{name}.") for key in (*known, *RETIRED_SETTINGS)):
-                _check_known(name, known, str(file))
-            for key, inner in value.items():
-                _check_known(f"{name}.{key}", known, str(file))
-                yield GivenSetting(f"{name}.{key}", inner, f"file {file}")
-        else:
-            _check_known(name, known, str(file))
-            yield GivenSetting(name, value, f"file {file}")
+    yield from _from_table(document, "", known, file)
+
+
+def _from_table(table: Mapping[str, object], prefix: str, known: Mapping[str, str], file: Path) -> Iterator[GivenSetting]:
+    for name, value in table.items():
+        key = f"{prefix}{name}"
+        is_section = any(other.startswith(f"{key}.") for other in (*known, *RETIRED_SETTINGS))
+        if isinstance(value, dict) and is_section:
+            yield from _from_table(value, f"{key}.", known, file)
+            continue
+        if key in ENVIRONMENT_SETTINGS:
+            raise ConfigError(f"the setting {key!r} is given by the environment alone, or by a file of its own: {key}_file")
+        _check_known(key, known, str(file))
+        yield GivenSetting(key, value, f"file {file}")
 
 
 def _from_environment(environ: Mapping[str, str], known: Mapping[str, str]) -> Iterator[GivenSetting]:
@@ -230,7 +244,8 @@ _LIST_KEYS = frozenset({
     "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
     "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
     "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
-    "proxy.allow_networks", "web.names",
+    "proxy.allow_networks", "web.names", "web.oidc.admin_values", "web.oidc.approver_values", "web.oidc.scopes",
+    "web.oidc.viewer_values",
 })  # fmt: skip
 
 
@@ -272,17 +287,17 @@ _WORDS = {
 def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Settings:
     tree: dict[str, Any] = {}
     for key, value in values.items():
-        section, dot, name = key.partition(".")
-        if dot:
-            tree.setdefault(section, {})[name] = value
-        else:
-            tree[section] = value
+        *sections, name = key.split(".")
+        table = tree
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[name] = value
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         parts = [str(part) for part in first["loc"] if not isinstance(part, int) and part != "[key]"]
-        key = ".".join(parts[:2])
+        key = next((found for found in (".".join(parts[:size]) for size in (2, 3)) if found in origins), ".".join(parts[:2]))
         where = ".".join(parts) if key in _JSON_KEYS else key
         if first["type"] == "extra_forbidden":  # of a table within a section; others are found before
             near = get_close_matches(parts[-1], CrawlTask.model_fields, n=1, cutoff=0.5)

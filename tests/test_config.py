@@ -221,3 +221,34 @@ def test_crawl_tasks_that_are_none(tmp_path: Path, text: str, sentence: str) -> 
 def test_crawl_tasks_in_the_environment_are_json() -> None:
     with pytest.raises(ConfigError, match=r"GATEWAYFILTER_CRAWL__TASKS.*not valid JSON"):
         load(environ={"GATEWAYFILTER_CRAWL__TASKS": "news"})
+
+
+def test_tables_within_tables(tmp_path: Path) -> None:
+    file = write(tmp_path, '[web.oidc]\nissuer = "https://id.example"\nclient_id = "f"\nadmin_values = ["a"]\n')
+    loaded = load(
+        file=file, environ={"GATEWAYFILTER_WEB__OIDC__ADMIN_VALUES": "b, c", "GATEWAYFILTER_WEB__OIDC__CLIENT_SECRET": "s"}
+    )
+    oidc = loaded.settings.web.oidc
+    assert (oidc.issuer, oidc.admin_values, oidc.client_secret.get_secret_value()) == ("https://id.example", ("b", "c"), "s")
+    assert loaded.origins["web.oidc.issuer"] == f"file {file}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('client_secret = "s"', "client_secret' is given by the environment alone.*client_secret_file"),
+        ('isuer = "x"', "unknown setting 'web.oidc.isuer'.*did you mean 'web.oidc.issuer'"),
+        ('issuer = "http://id.example"\nclient_id = "x"', r"'web\.oidc\.issuer' \(file .*begins with https://"),
+        ('issuer = "https://id.example/?x"\nclient_id = "x"', "begins with https://"),
+        ('issuer = "https://id.example"', "an issuer needs a client_id"),
+        ("new_accounts = true", "new_accounts needs"),
+        ('base_url = "https://filter.lan/x"', "without a path"),
+        ('base_url = "javascript:x"', "without a path"),
+        ('scopes = ["a b"]', "names of scopes"),
+        ('passwords = "nobody"', r"'web\.oidc\.passwords'"),
+        ("claim = 3", r"'web\.oidc\.claim'"),
+    ],
+)
+def test_single_sign_on_that_cannot_be(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load(file=write(tmp_path, f"[web.oidc]\n{text}\n"), environ={})

@@ -18,7 +18,7 @@ from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, R
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import StoreSettings
 from gatewayfilter.settings.tls import DenyRule, TlsSettings
-from gatewayfilter.settings.web import WebSettings, WebTls
+from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
 
 __all__ = [
     "BlockDetails",
@@ -43,7 +43,9 @@ __all__ = [
     "MetricsSettings",
     "NotifyEvent",
     "NotifySettings",
+    "OidcSettings",
     "OnError",
+    "PasswordUse",
     "ProxySettings",
     "RawTcpRule",
     "RenderRule",

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import SecretStr
 
-from gatewayfilter.config import Loaded, Settings, known_keys, load
+from gatewayfilter.config import ENVIRONMENT_SETTINGS, Loaded, Settings, known_keys, load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import Section
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS
@@ -76,14 +76,14 @@ def shown_settings(loaded: Loaded, wanted: Sequence[str] = ()) -> list[ShownSett
 
 def _chosen(known: Iterable[str], wanted: Sequence[str]) -> list[str]:
     keys = list(known)
-    sections = {key.partition(".")[0] for key in keys}
+    sections = {key.rsplit(".", size)[0] for key in keys for size in range(1, key.count(".") + 1)}
     wanted = tuple(RENAMED_SETTINGS.get(name, name) for name in wanted)
     for name in wanted:
         if name not in keys and name not in sections:
             near = get_close_matches(name, [*keys, *sections], n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"there is no setting {name!r}{hint}")
-    return [key for key in keys if not wanted or key in wanted or key.partition(".")[0] in wanted]
+    return [key for key in keys if not wanted or any(f"{key}.".startswith(f"{name}.") for name in wanted)]
 
 
 def setting_value(settings: Settings, key: str) -> object:
@@ -121,7 +121,8 @@ def _without_password(text: str) -> str:
 
 
 def _is_changeable(loaded: Loaded, key: str) -> bool:
-    return "." in key and key not in MACHINE_SETTINGS and not isinstance(_value(loaded.settings, key), dict)
+    elsewhere = key in MACHINE_SETTINGS or key in ENVIRONMENT_SETTINGS
+    return "." in key and not elsewhere and not isinstance(_value(loaded.settings, key), dict)
 
 
 def change_setting(loaded: Loaded, file: Path, key: str, text: str) -> ChangedSetting:

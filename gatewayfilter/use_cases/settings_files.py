@@ -24,9 +24,17 @@ def check_files(settings: Settings) -> None:
         Users(proxy.auth_file)
     parent_login(proxy.upstream_auth_file)
     PageTheme.of(proxy)
-    for name, file in (("proxy.upstream_ca", proxy.upstream_ca), ("crawl.upstream_ca", settings.crawl.upstream_ca)):
+    oidc = settings.web.oidc
+    certificates = {
+        "proxy.upstream_ca": proxy.upstream_ca,
+        "crawl.upstream_ca": settings.crawl.upstream_ca,
+        "web.oidc.ca": oidc.ca,
+    }
+    for name, file in certificates.items():
         if file is not None:
             _check_certificates(name, file)
+    if oidc.client_secret_file is not None:
+        _check_readable("web.oidc.client_secret_file", oidc.client_secret_file)
     for file in settings.learn.trusted_hosts:
         _check_readable("learn.trusted_hosts", file)
 

@@ -46,10 +46,13 @@ def with_settings(text: str, values: Mapping[str, object], name: str = "the file
         raise ConfigError(f"{name} is not valid TOML: {error}") from error
     try:
         for key, value in values.items():
-            section, _, setting = key.partition(".")
-            if wanted.setdefault(section, {}).get(setting) != value:
-                wanted[section][setting] = value
-                document.setdefault(section, tomlkit.table())[setting] = value
+            *sections, setting = key.split(".")
+            read, written = wanted, document
+            for section in sections:
+                read = read.setdefault(section, {})
+                written = written.setdefault(section, tomlkit.table())
+            if read.get(setting) != value:
+                read[setting] = written[setting] = value
         changed = tomlkit.dumps(document)
         if "\r\n" in text:
             changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")

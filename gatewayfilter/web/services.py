@@ -16,7 +16,8 @@ from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Service
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
+from gatewayfilter.store.secret_key import load_key
+from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, DashboardAccess
 from gatewayfilter.use_cases.learning.extraction_work import ExtractionWork
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
@@ -29,9 +30,12 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.https import Authorities
     from gatewayfilter.use_cases.metrics.exposition import StatusCollector
+    from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn
+    from gatewayfilter.use_cases.sign_on.token_facts import CheckedToken, ExpectedToken
     from gatewayfilter.use_cases.traffic.health_facts import HealthFacts
     from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
+_SIGN_ON: Final = "gatewayfilter.use_cases.sign_on"
 _STATUS_S: Final = 5.0
 """How long the state of the filter is used before it is read again."""
 FETCH_TIMEOUT_S: Final = 40.0
@@ -55,6 +59,7 @@ class WebServices:
         fetching: fetches pages by the crawler; apart, so that a slow site holds up nothing else.
         editing: reads pages by extraction rules, no longer than a rule may take.
         shelf: the pages that extraction rules are edited with.
+        verifying: checks ID tokens; apart from what reads hostile pages, which could not be trusted with that.
     """
 
     def __init__(self, loaded: Loaded, store: Store, clock: Callable[[], float] = time.time) -> None:
@@ -66,6 +71,7 @@ class WebServices:
         self.fetching = ChildProcess(FETCH_TIMEOUT_S, idle_s=FETCH_IDLE_S)
         self.editing = ChildProcess(EDIT_TIMEOUT_S)
         self.shelf = PageShelf(clock)
+        self.verifying = ChildProcess(idle_s=FETCH_IDLE_S)
         self._lock = threading.Lock()
         self._collector: StatusCollector | None = None
         self._names: LogClients | None = None
@@ -109,6 +115,21 @@ class WebServices:
     def extraction(self) -> ExtractionWork:
         """Extraction rules."""
         return ExtractionWork(self.editing, self.fetching, self.settings, self.store, self.clock)
+
+    @cached_property
+    def sign_on(self) -> SingleSignOn | None:
+        """Single sign-on, `None` where it is off."""
+        oidc = self.settings.web.oidc
+        if not oidc.is_on:
+            return None
+        from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn  # noqa: PLC0415  with its HTTP client
+
+        key = load_key(self.settings.data_dir, WEB_KEY)
+        return SingleSignOn(oidc, key, self.store, self.access, self._checked_token, self.clock)
+
+    def _checked_token(self, token: str, keys: str, expected: ExpectedToken) -> CheckedToken:
+        checked: CheckedToken = self.verifying.run(f"{_SIGN_ON}.id_token:checked_token", token, keys, expected)
+        return checked
 
     @cached_property
     def categories(self) -> Categories:

@@ -16,13 +16,11 @@ KEYS = dict(known_keys())
 
 
 def _schema(key: str) -> dict[str, Any]:
-    section, _, name = key.rpartition(".")
-    properties = (
-        SCHEMA["$defs"][SCHEMA["properties"][section]["$ref"].rpartition("/")[2]]["properties"]
-        if section
-        else SCHEMA["properties"]
-    )
-    found: dict[str, Any] = properties[name]
+    *sections, name = key.split(".")
+    table = SCHEMA
+    for section in sections:
+        table = SCHEMA["$defs"][table["properties"][section]["$ref"].rpartition("/")[2]]
+    found: dict[str, Any] = table["properties"][name]
     return {**found, **SCHEMA["$defs"][found["$ref"].rpartition("/")[2]], **found} if "$ref" in found else found
 
 

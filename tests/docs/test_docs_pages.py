@@ -19,7 +19,7 @@ FOLDERS = "addons|deploy|docs|gatewayfilter|lists|requirements|scripts|tests"
 PATH = re.compile(rf"(?:{FOLDERS})/[\w./*-]*|\.ci/run|[A-Z]+\.md|pyproject\.toml|Makefile")
 COMMAND = re.compile(r"(?<![\w./-])(?:\.venv/bin/)?gatewayfilter((?: +[a-z][a-z-]*)+)([^|;<>&#(]*)")
 SECTIONS = sorted({key.partition(".")[0] for key in KNOWN_KEYS if "." in key})
-SETTING = re.compile(rf"(?:{'|'.join(SECTIONS)})\.[a-z_]+\b")
+SETTING = re.compile(rf"(?:{'|'.join(SECTIONS)})\.[a-z_]+\b(?:\.[a-z_]+\b)?")
 VARIABLE = re.compile(rf"\b{ENV_PREFIX}[A-Z_]+\b")
 NO_SETTINGS = {
     "GATEWAYFILTER_CONFIG",

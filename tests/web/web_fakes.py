@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from gatewayfilter import wiring
 from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import Loaded, load
+from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.access.identity import Identity, Role
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.services import WebServices
@@ -23,6 +24,10 @@ CSRF = "token-of-this-session"
 ADMIN = Identity("Ada", Role.ADMIN, CSRF)
 APPROVER = Identity("Pat", Role.APPROVER, CSRF)
 VIEWER = Identity("Vi", Role.VIEWER, CSRF)
+
+
+class Accounts:
+    """Identifies browsers by their log-ins."""
 
 
 class Always:
@@ -71,16 +76,16 @@ def dashboard(data_dir: Path, identity: Identity | None = ADMIN, **options: obje
 
 
 @contextmanager
-def served(data_dir: Path, identity: Identity | None = ADMIN, **options: object) -> Iterator[str]:
-    """Serves a dashboard on loopback; yields its address, as `http://127.0.0.1:41234`."""
+def served(data_dir: Path, identity: Identity | Accounts | None = ADMIN, **options: object) -> Iterator[str]:
+    """Serves a dashboard on loopback; yields its address, as `http://127.0.0.1:41234`. With `Accounts` it has log-ins."""
     loaded = loaded_for(data_dir, **options)
     with closing(wiring.open_store(loaded.settings)) as store, socket.socket() as listener:
         ensure_ca(data_dir / "ca")
+        services = WebServices(loaded, store)
+        authenticator = AccountAuthenticator(services.access) if isinstance(identity, Accounts) else Always(identity)
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(WebServices(loaded, store), Always(identity)), log_config=None, lifespan="off", access_log=False
-            )
+            uvicorn.Config(create_app(services, authenticator), log_config=None, lifespan="off", access_log=False)
         )
         server.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -40,9 +40,10 @@ def user_group() -> None:
 )
 @click.argument("name")
 @click.option("--role", type=_role_choice, help="What it may do (default: admin for the first one, viewer for others).")
+@click.option("--subject", help="Who it is at the provider of single sign-on; it has no password then.")
 @_password_option
 @click.pass_obj
-def add_user(invocation: Invocation, *, name: str, role: str | None, password_stdin: bool) -> None:
+def add_user(invocation: Invocation, *, name: str, role: str | None, subject: str | None, password_stdin: bool) -> None:
     """Add an account. The password is asked for, or read from standard input; it is never an argument."""
     from gatewayfilter.model import Role, check_account_name
     from gatewayfilter.use_cases.access.accounts import Accounts
@@ -53,7 +54,9 @@ def add_user(invocation: Invocation, *, name: str, role: str | None, password_st
         if store.accounts.find(name) is not None:
             raise AccountError(f"there is an account {name!r} already; `gatewayfilter user passwd` changes its password")
         wanted = Role(role) if role else (Role.VIEWER if store.accounts.exist() else Role.ADMIN)
-        account = accounts.add(name, wanted, read_new_password(name, from_stdin=password_stdin))
+        identity = _identity(invocation, subject) if subject else ""
+        password = None if identity else read_new_password(name, from_stdin=password_stdin)
+        account = accounts.add(name, wanted, password, external_id=identity)
         record(store, "user.added", account.name, f"role {account.role}")
     say(f"Added {account.name}, {account.role}.")
 
@@ -99,6 +102,7 @@ def _shown(account: Account) -> dict[str, object]:
         "role": account.role.value,
         "second_factor": account.has_second_factor,
         "disabled": account.disabled,
+        "external_id": account.external_id,
         "language": account.language,
         "created_at": account.created_at,
         "changed_at": account.changed_at,
@@ -164,6 +168,35 @@ def rename_user(invocation: Invocation, *, name: str, new_name: str) -> None:
     _change(invocation, name, "user.renamed", change, f"name {new_name}")
 
 
+@user_group.command("link", examples=("gatewayfilter user link kim 248289761001",))
+@click.argument("name")
+@click.argument("subject")
+@click.pass_obj
+def link_user(invocation: Invocation, *, name: str, subject: str) -> None:
+    """Link an account to a person at the provider of single sign-on (web.oidc.issuer). All sessions of the account end.
+
+    SUBJECT is the claim `sub`, which the page of a log-in without an account shows. Names and mail addresses are none.
+    """
+    identity = _identity(invocation, subject)
+
+    def change(accounts: Accounts, account: Account) -> str:
+        return f"{accounts.link(account, identity).name} logs in by single sign-on from now on."
+
+    _change(invocation, name, "user.linked", change, identity)
+
+
+@user_group.command("unlink", examples=("gatewayfilter user unlink kim",))
+@click.argument("name")
+@click.pass_obj
+def unlink_user(invocation: Invocation, *, name: str) -> None:
+    """Take the link of `user link` away. The account needs a password. All its sessions end."""
+
+    def change(accounts: Accounts, account: Account) -> str:
+        return f"{accounts.link(account, '').name} logs in with the password alone from now on."
+
+    _change(invocation, name, "user.unlinked", change)
+
+
 @user_group.command("disable", examples=("gatewayfilter user disable kim",))
 @click.argument("name")
 @click.pass_obj
@@ -189,6 +222,15 @@ def enable_user(invocation: Invocation, *, name: str) -> None:
 
 
 user_group.add_command(token_group)
+
+
+def _identity(invocation: Invocation, subject: str) -> str:
+    from gatewayfilter.use_cases.sign_on.people import external_id
+
+    issuer = invocation.loaded().settings.web.oidc.issuer
+    if not issuer:
+        raise AccountError("there is no single sign-on; the setting web.oidc.issuer turns it on")
+    return external_id(issuer, subject)
 
 
 def _change(invocation: Invocation, name: str, action: str, change: Callable[[Accounts, Account], str], detail: str = "") -> None:

@@ -14,6 +14,8 @@ from gatewayfilter.use_cases.access.second_factor import matching_step, new_reco
 
 LANGUAGES: Final = ("", "en", "zh")
 """Languages of pages; `""` for that of the browser."""
+_LONGEST_EXTERNAL: Final = 2_300
+"""Characters of an issuer, a space and a subject."""
 
 
 class Accounts:
@@ -45,6 +47,7 @@ class Accounts:
         if password is not None:
             check_new_password(password, name)
             password_hash = self._passwords.hash(password)
+        _check_external(external_id)
         now = self._clock()
         made = Account(0, name, role, password_hash, external_id=external_id, created_at=now, changed_at=now)
         return self._store.accounts.add(made, only_first=only_first)
@@ -73,6 +76,23 @@ class Accounts:
         """Gives an account another name."""
         name = check_account_name(name)
         return self._changed(account, lambda now, _: replace(now, name=name))
+
+    def link(self, account: Account, external_id: str) -> Account:
+        """Links an account to an identity of single sign-on, `""` for none.
+
+        An account without a password could not log in any more without its link.
+        """
+        _check_external(external_id)
+
+        def edit(now: Account, _: Sequence[Account]) -> Account:
+            if not external_id and not now.password_hash:
+                raise AccountError(f"{now.name} has no password; set one first")
+            return replace(now, external_id=external_id)
+
+        after = self._changed(account, edit)
+        if after.external_id != account.external_id:
+            self._store.sessions.remove_of(account.account_id)
+        return after
 
     def set_role(self, account: Account, role: Role) -> Account:
         """Gives an account another role. The last admin stays one; sessions keep, with the new role."""
@@ -177,6 +197,13 @@ class Accounts:
         if not there:
             raise AccountError(f"there is no account {account.name!r} any more")
         return after
+
+
+def _check_external(external_id: str) -> None:
+    issuer, _, subject = external_id.partition(" ")
+    is_whole = bool(issuer and subject.strip()) and external_id.isprintable() and len(external_id) <= _LONGEST_EXTERNAL
+    if external_id and not is_whole:
+        raise AccountError("an identity is an issuer, a space and a subject")
 
 
 def _refuse_without_admin(after: Sequence[Account], before: Sequence[Account]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import MissingAccountError
 from gatewayfilter.model import Account, Actor, Role
+from gatewayfilter.settings import PasswordUse
 from gatewayfilter.store import Store
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.accounts import Accounts
@@ -49,7 +50,9 @@ class DashboardAccess:
         self.accounts = Accounts(store, passwords, clock)
         self.sessions = Sessions(store, clock, idle_s=settings.web.session_hours * 3600.0)
         self.tokens = ApiTokens(store, clock)
-        self.log_in = LogIn(store, key, passwords, LogInThrottle(), clock)
+        oidc = settings.web.oidc
+        admins_only = oidc.is_on and oidc.passwords is PasswordUse.ADMINS
+        self.log_in = LogIn(store, key, passwords, LogInThrottle(), clock, admins_only=admins_only)
         self.trail = AuditTrail(store, clock)
         self.undo = Undo(store, lambda: review_service(settings, store), extraction, clock)
 

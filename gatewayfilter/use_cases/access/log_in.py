@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from gatewayfilter.model import Account, WebSession, folded_name
+from gatewayfilter.model import Account, Role, WebSession, folded_name
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.accounts import Accounts
 from gatewayfilter.use_cases.access.passwords import Passwords
@@ -87,6 +87,7 @@ class LogIn:
         passwords: hashes.
         throttle: delays.
         clock: Unix seconds.
+        admins_only: no other account logs in with a password.
     """
 
     def __init__(
@@ -96,12 +97,15 @@ class LogIn:
         passwords: Passwords | None = None,
         throttle: LogInThrottle | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        admins_only: bool = False,
     ) -> None:
         self._store = store
         self._key = key
         self._passwords = passwords or Passwords()
         self._throttle = throttle or LogInThrottle()
         self._clock = clock
+        self._admins_only = admins_only
         self._accounts = Accounts(store, self._passwords, clock)
         self._sessions = Sessions(store, clock)
         self._lock = threading.Lock()
@@ -114,7 +118,7 @@ class LogIn:
         wait = self._begin(folded, account, source)
         if wait > 0:
             return LogInResult(LogInStatus.WAIT, wait_s=wait)
-        usable = account is not None and not account.disabled
+        usable = account is not None and not account.disabled and (account.role is Role.ADMIN or not self._admins_only)
         fits = self._passwords.fits(account.password_hash if account is not None and usable else "", password)
         if account is None or not usable or not fits:
             return LogInResult(LogInStatus.WRONG)

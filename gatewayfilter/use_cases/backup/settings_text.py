@@ -6,9 +6,16 @@ from typing import Any, Final
 
 from gatewayfilter.errors import BackupError
 
-MACHINE_SETTINGS: Final = ("data_dir", "store.url", "proxy.auth_file", "notify.command", "learn.image_classifier")
+MACHINE_SETTINGS: Final = (
+    "data_dir",
+    "store.url",
+    "proxy.auth_file",
+    "notify.command",
+    "learn.image_classifier",
+    "web.oidc.client_secret_file",
+)
 """Settings that name places and programs of one machine: a backup does not move an installation to another database or folder,
-and a forged one runs no program."""
+and a forged one runs no program and sends no file away."""
 
 
 def values_of(text: str) -> dict[str, object]:
@@ -39,12 +46,16 @@ def with_values(text: str, values: Mapping[str, object]) -> str:
     try:
         document: Any = tomlkit.parse(text)
         for name in MACHINE_SETTINGS:
-            section, _, key = name.rpartition(".")
+            *sections, key = name.split(".")
+            if name not in values and _find(document, name) is None:
+                continue
+            table = document
+            for section in sections:
+                table = table.setdefault(section, tomlkit.table())
             if name in values:
-                table = document.setdefault(section, tomlkit.table()) if section else document
                 table[key] = values[name]
-            elif _find(document, name) is not None:
-                del (document[section] if section else document)[key]
+            else:
+                del table[key]
         changed = tomlkit.dumps(document)
     except (TOMLKitError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise BackupError("the settings of the backup cannot be fitted to this machine") from error

@@ -11,6 +11,8 @@ from gatewayfilter.use_cases.access.throttle import network_of
 _SESSION: Final = "gatewayfilter-session"
 _DEVICE: Final = "gatewayfilter-device"
 _DEVICE_S: Final = 365 * 86_400
+_SIGN_ON: Final = "gatewayfilter-sign-on"
+_SIGN_ON_S: Final = 600
 _LONGEST_AGENT: Final = 300
 
 
@@ -41,6 +43,25 @@ def end_session(request: Request, response: Response) -> None:
     """Takes the session from the browser."""
     tls = _is_tls(request)
     response.delete_cookie(_name(request, _SESSION), path="/", secure=tls, httponly=True, samesite="strict")
+
+
+def sign_on_cookie(request: Request) -> str:
+    """Returns what a browser keeps of its log-in by single sign-on, `""` for none."""
+    return request.cookies.get(_name(request, _SIGN_ON), "")[:4_000]
+
+
+def set_sign_on(request: Request, response: Response, value: str) -> None:
+    """Gives the browser what it keeps of a log-in by single sign-on.
+
+    It is `SameSite=Lax`: the provider leads the browser back, and no cookie that is `Strict` comes with that request.
+    """
+    tls, name = _is_tls(request), _name(request, _SIGN_ON)
+    response.set_cookie(name, value, max_age=_SIGN_ON_S, path="/", secure=tls, httponly=True, samesite="lax")
+
+
+def end_sign_on(request: Request, response: Response) -> None:
+    """Takes what `set_sign_on` gave."""
+    response.delete_cookie(_name(request, _SIGN_ON), path="/", secure=_is_tls(request), httponly=True, samesite="lax")
 
 
 def _set(request: Request, response: Response, name: str, value: str, max_age: int) -> None:

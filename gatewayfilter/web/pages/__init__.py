@@ -19,6 +19,7 @@ from gatewayfilter.web.pages.system import (
     second_factor,
     settings,
     setup,
+    sign_on,
     system,
     users,
 )
@@ -56,5 +57,6 @@ def routers() -> Iterator[APIRouter]:
     yield second_factor.router
     yield settings.router
     yield setup.router
+    yield sign_on.router
     yield system.router
     yield users.router

@@ -170,3 +170,19 @@ def test_hostile_names_reach_no_terminal(cli: Cli) -> None:
     cli("list", "add", "a.example", "--comment", "\x1b[31m\u202eevil")
     assert "\x1b" not in cli("audit", "list").out
     assert "\u202e" not in cli("audit", "list").out
+
+
+def test_links_to_single_sign_on(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(cli, "ada")
+    assert "there is no single sign-on" in cli("user", "link", "ada", "7").complains()
+    monkeypatch.setenv("GATEWAYFILTER_WEB__OIDC__ISSUER", "https://id.example")
+    monkeypatch.setenv("GATEWAYFILTER_WEB__OIDC__CLIENT_ID", "filter")
+    assert cli("user", "link", "ada", "7").code == 0
+    assert cli("user", "add", "kim", "--subject", "8").code == 0
+    assert "'ada' is linked to this identity already" in cli("user", "link", "kim", "7").complains()
+    assert "an issuer, a space and a subject" in cli("user", "link", "kim", " ").complains()
+    found = cli("user", "list", "--json").json
+    assert [row["external_id"] for row in found] == ["https://id.example 7", "https://id.example 8"]
+    assert "kim has no password" in cli("user", "unlink", "kim").complains()
+    assert cli("user", "unlink", "ada").code == 0
+    assert cli("user", "list", "--json").json[0]["external_id"] == ""

@@ -22,6 +22,7 @@ class UserModel(TypedDict):
     role: Literal["viewer", "approver", "admin"]
     disabled: bool
     second_factor: bool
+    external_id: str
     language: str
     created_at: float
     changed_at: float
@@ -33,7 +34,8 @@ class NewUser(TypedDict):
 
     name: str
     role: NotRequired[Literal["viewer", "approver", "admin"]]
-    password: str
+    password: NotRequired[str | None]
+    external_id: NotRequired[str]
 
 
 class UserChange(TypedDict):
@@ -43,6 +45,7 @@ class UserChange(TypedDict):
     role: NotRequired[Literal["viewer", "approver", "admin"] | None]
     disabled: NotRequired[bool | None]
     password: NotRequired[str | None]
+    external_id: NotRequired[str | None]
     second_factor: NotRequired[bool | None]
 
 

@@ -57,7 +57,7 @@ class SqlAccounts:
             only_first: refuse it when there is any account already.
 
         Raises:
-            AccountError: the name is taken, or there are too many accounts; nothing was changed.
+            AccountError: the name or the external identity is taken, or there are too many accounts; nothing was changed.
         """
         with self._database.write(Area.ACCESS) as connection:
             count = connection.scalar(select(func.count()).select_from(ACCOUNTS)) or 0
@@ -77,7 +77,7 @@ class SqlAccounts:
             edit: returns what it shall be; it may raise, and nothing is changed.
 
         Raises:
-            AccountError: the new name is taken.
+            AccountError: the new name or external identity is taken.
         """
         with self._database.write(Area.ACCESS) as connection:
             every = _all(connection)
@@ -130,6 +130,9 @@ def _refuse_taken(connection: Connection, account: Account) -> None:
     same = (_COLUMNS.folded == folded_name(account.name)) & (_COLUMNS.id != account.account_id)
     if connection.scalar(select(_COLUMNS.id).where(same)) is not None:
         raise AccountError(f"there is an account {account.name!r} already")
+    linked = (_COLUMNS.external_id == account.external_id) & (_COLUMNS.id != account.account_id)
+    if account.external_id and (name := connection.scalar(select(_COLUMNS.name).where(linked))) is not None:
+        raise AccountError(f"the account {name!r} is linked to this identity already")
 
 
 def _remove(connection: Connection, account_id: int) -> None:

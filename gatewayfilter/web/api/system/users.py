@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from gatewayfilter.errors import AccountError
 from gatewayfilter.model import Account, Role
 from gatewayfilter.web.access.changes import IfMatch, check_version, etag, record
 from gatewayfilter.web.access.dependencies import Services
@@ -15,6 +16,9 @@ from gatewayfilter.web.routers import ApiRouter
 router = ApiRouter("/users", tags=["users"])
 
 UserId = Annotated[int, Path(description="Number of the account.", ge=1, le=2**62)]
+External = Annotated[
+    str, Field(description="Issuer and subject of single sign-on with a space between, empty for none.", max_length=2_500)
+]
 Password = Annotated[str, Field(description="At least ten characters.", max_length=1_000)]
 
 
@@ -26,6 +30,7 @@ class UserModel(BaseModel):
     role: Annotated[Role, Field(description="What it may do.")]
     disabled: Annotated[bool, Field(description="Whether it can log in.")]
     second_factor: Annotated[bool, Field(description="Whether a log-in needs a one-time code.")]
+    external_id: Annotated[str, Field(description='Issuer and subject of single sign-on with a space between, "" for none.')]
     language: Annotated[str, Field(description='Of its pages, "" for that of the browser.')]
     created_at: Annotated[float, Field(description="Unix seconds.")]
     changed_at: Annotated[float, Field(description="Unix seconds.")]
@@ -46,7 +51,8 @@ class NewUser(BaseModel):
 
     name: Annotated[str, Field(description="Letters, digits and . _ - @ +", max_length=200)]
     role: Annotated[Role, Field(description="What it may do.")] = Role.VIEWER
-    password: Password
+    password: Annotated[Password | None, Field(description="Left out where single sign-on is the only log-in.")] = None
+    external_id: External = ""
 
 
 class UserChange(BaseModel):
@@ -58,6 +64,7 @@ class UserChange(BaseModel):
     role: Annotated[Role | None, Field(description="Another role; the last admin stays one.")] = None
     disabled: Annotated[bool | None, Field(description="Whether it can log in; its sessions end when it cannot.")] = None
     password: Annotated[Password | None, Field(description="A new password; all its sessions end.")] = None
+    external_id: Annotated[External | None, Field(description='Another identity, "" for none; all its sessions end.')] = None
     second_factor: Annotated[bool | None, Field(description="false removes the second factor; true is refused.")] = None
 
 
@@ -70,7 +77,9 @@ def show_all(services: Services, _: Admin) -> UserList:
 @router.post("", operation_id="create_user", status_code=201)
 def add(response: Response, services: Services, identity: Admin, body: NewUser) -> UserModel:
     """Adds an account."""
-    account = services.access.accounts.add(body.name, body.role, body.password)
+    if body.password is None and not body.external_id:
+        raise AccountError("an account has a password, or an identity of single sign-on")
+    account = services.access.accounts.add(body.name, body.role, body.password, external_id=body.external_id)
     record(services, identity, "user.added", account.name, f"role {account.role}")
     response.headers.update(etag(_version(account)) | {"location": f"/api/v1/users/{account.account_id}"})
     return _model(account)
@@ -124,11 +133,22 @@ def _changed(services: Services, identity: Admin, account: Account, body: UserCh
     if body.password is not None:
         account = accounts.set_password(account, body.password)
         record(services, identity, "user.password", account.name)
+    if body.external_id is not None:
+        account = accounts.link(account, body.external_id)
+        record(services, identity, "user.linked" if body.external_id else "user.unlinked", account.name, body.external_id)
     return account
 
 
 def _version(account: Account) -> str:
-    shown = (account.name, account.role, account.disabled, account.password_hash, account.totp_secret, account.language)
+    shown = (
+        account.name,
+        account.role,
+        account.disabled,
+        account.password_hash,
+        account.totp_secret,
+        account.language,
+        account.external_id,
+    )
     return sha256(repr(shown).encode()).hexdigest()[:16]
 
 
@@ -139,6 +159,7 @@ def _model(account: Account) -> UserModel:
         role=account.role,
         disabled=account.disabled,
         second_factor=account.has_second_factor,
+        external_id=account.external_id,
         language=account.language,
         created_at=account.created_at,
         changed_at=account.changed_at,

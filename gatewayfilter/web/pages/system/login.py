@@ -76,4 +76,5 @@ def _answer(
 
 
 def _form(request: Request, target: str, status: int = 200, *, name: str = "", wait: int = 0, wrong: bool = False) -> Response:
-    return render(request, "system/login.html", status, target=target, name=name[:100], wait=wait, wrong=wrong)
+    oidc = request.app.state.services.settings.web.oidc
+    return render(request, "system/login.html", status, target=target, name=name[:100], wait=wait, wrong=wrong, oidc=oidc)

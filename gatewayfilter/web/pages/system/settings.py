@@ -52,7 +52,7 @@ def _page(
     sections: dict[str, list[object]] = {}
     for one in shown_settings(services.reloaded()):
         if all(word in one.key.lower() or word in one.description.lower() for word in words):
-            sections.setdefault(one.key.partition(".")[0], []).append(one)
+            sections.setdefault(one.key.rpartition(".")[0], []).append(one)
     return render(
         request,
         "system/settings.html",

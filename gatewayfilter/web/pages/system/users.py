@@ -7,6 +7,7 @@ from fastapi.responses import Response
 
 from gatewayfilter.errors import AccountError
 from gatewayfilter.model import Account, Role
+from gatewayfilter.use_cases.sign_on.people import external_id
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
@@ -63,6 +64,20 @@ def set_password(request: Request, services: Services, identity: Admin, account_
     return done(request, "/users")
 
 
+@router.post("/users/{account_id}/link")
+def link(request: Request, services: Services, identity: Admin, account_id: int, subject: Text = "") -> Response:
+    """Links an account to a person at the provider of single sign-on, or to nobody; its sessions end."""
+    account = services.access.account(account_id)
+    subject = subject.strip()
+    linked = external_id(services.settings.web.oidc.issuer, subject) if subject else ""
+    try:
+        services.access.accounts.link(account, linked)
+    except AccountError as error:
+        return _page(request, services, 422, error=f"{account.name}: {error}")
+    record(services, identity, "user.linked" if linked else "user.unlinked", account.name, linked)
+    return done(request, "/users")
+
+
 @router.post("/users/{account_id}/disabled")
 def set_disabled(
     request: Request, services: Services, identity: Admin, account_id: int, disabled: Annotated[bool, Form()]
@@ -115,6 +130,7 @@ def _page(
         given=name[:100],
         given_role=role.value,
         error=error,
+        issuer=services.settings.web.oidc.issuer,
     )
 
 

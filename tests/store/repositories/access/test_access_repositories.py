@@ -39,7 +39,7 @@ def test_an_account_comes_back_as_it_was(store: Store) -> None:
 
 def test_names_are_unique_without_regard_to_case(store: Store) -> None:
     store.accounts.add(ADA)
-    bob = store.accounts.add(replace(ADA, name="bob"))
+    bob = store.accounts.add(replace(ADA, name="bob", external_id=""))
     for name in ("ada", "ADA", "\uff21da"):
         with pytest.raises(AccountError, match="already"):
             store.accounts.add(replace(ADA, name=name))
@@ -63,7 +63,7 @@ def test_one_first_account_is_made_by_any_number_of_browsers(open_store: Callabl
 
 
 def test_a_removed_account_takes_sessions_and_tokens_along(store: Store) -> None:
-    ada, bob = store.accounts.add(ADA), store.accounts.add(replace(ADA, name="bob"))
+    ada, bob = store.accounts.add(ADA), store.accounts.add(replace(ADA, name="bob", external_id=""))
     for number, account in enumerate((ada, bob)):
         store.sessions.add(session(number, account.account_id))
         store.tokens.add(token(account.account_id, digest=bytes([number]) * 32))

@@ -1,0 +1,155 @@
+"""What the provider publishes, by a provider that misbehaves: bounded, timed, and never followed elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from gatewayfilter.use_cases.sign_on.failures import SignOnError
+from gatewayfilter.use_cases.sign_on.provider import ProviderDirectory
+from gatewayfilter.use_cases.sign_on.provider_http import ProviderHttp
+from tests.use_cases.sign_on.oidc_provider import OidcProvider, running_provider
+
+DISCOVERY = "/.well-known/openid-configuration"
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[OidcProvider]:
+    with running_provider() as one:
+        yield one
+
+
+@pytest.fixture
+def provider(running: OidcProvider) -> Iterator[OidcProvider]:
+    yield running
+    running.answers.clear()
+    running.requests.clear()
+    running.change_document = dict
+
+
+def directory(provider: OidcProvider, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> ProviderDirectory:
+    return ProviderDirectory(provider.address, ProviderHttp(provider.address, timeout_s=timeout_s), clock)
+
+
+def _hangs(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    for _ in range(100):
+        time.sleep(0.02)
+        handler.wfile.write(b" ")
+
+
+def _never_ends_its_head(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(100):
+        time.sleep(0.02)
+        handler.wfile.write(b"x-%d: y\r\n" % number)
+
+
+def _is_huge(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
+    for _ in range(1_600):
+        handler.wfile.write(b" " * 65_536)
+
+
+def _redirects(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 2\r\n\r\n{}")
+
+
+def _answers(content: bytes, status: bytes = b"200 OK") -> Callable[[BaseHTTPRequestHandler], None]:
+    def write(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 %s\r\ncontent-length: %d\r\n\r\n%s" % (status, len(content), content))
+
+    return write
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, "/keys"])
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        (_hangs, "no answer in time"),
+        (_never_ends_its_head, "no answer in time"),
+        (_is_huge, "more than 262,144 bytes"),
+        (_redirects, "redirects"),
+        (_answers(b"{}", b"500 No"), "HTTP 500"),
+        (_answers(b"[]"), "without a JSON object"),
+        (_answers(b"[" * 100_000), "without a JSON object"),
+        (_answers(b"\xff"), "without a JSON object"),
+        (_answers(b""), "without a JSON object"),
+        (lambda handler: handler.wfile.write(b"SSH-2.0-x\r\n"), "BadStatusLine"),
+        (lambda _: None, "RemoteDisconnected"),
+    ],
+)
+def test_answers_that_cannot_be_used(
+    path: str, answer: Callable[[BaseHTTPRequestHandler], None], detail: str, provider: OidcProvider
+) -> None:
+    provider.answers[path] = answer
+    found = directory(provider, timeout_s=0.2 if detail == "no answer in time" else 5.0)
+    with pytest.raises(SignOnError, match=detail) as caught:
+        found.provider()
+    assert caught.value.reason == "provider"
+    requests = len(provider.requests)
+    with pytest.raises(SignOnError, match=detail):  # left alone for some seconds
+        found.provider()
+    assert len(provider.requests) == requests
+    assert found.held() is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"issuer": "https://evil.example"}, "issuer"),
+        ({"issuer": None}, "issuer"),
+        ({"token_endpoint": "http://evil.example/token"}, "provider"),
+        ({"token_endpoint": "file:///etc/passwd"}, "provider"),
+        ({"token_endpoint": "https://user@evil.example/"}, "provider"),
+        ({"token_endpoint": "https://evil.example:99999/"}, "provider"),
+        ({"token_endpoint": "https://evil.example/\r\nx: y"}, "provider"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "provider"),
+        ({"userinfo_endpoint": "gopher://x"}, "provider"),
+        ({"jwks_uri": None}, "provider"),
+        ({"jwks_uri": ["x"]}, "provider"),
+    ],
+)
+def test_documents_that_cannot_be_used(change: dict[str, Any], reason: str, provider: OidcProvider) -> None:
+    provider.change_document = lambda document: document | change
+    with pytest.raises(SignOnError) as caught:
+        directory(provider).provider()
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    "address", ["https://10.0.0.1/keys", "https://192.168.1.1:8443/", "https://[fe80::1]/", "https://127.0.0.1/"]
+)
+def test_a_provider_elsewhere_leads_to_no_machine_of_the_lan(address: str) -> None:
+    with pytest.raises(SignOnError, match=r"not public|not used"):
+        ProviderHttp("https://id.example").get(address)
+
+
+def test_documents_are_held_and_keys_fetched_anew_now_and_then(provider: OidcProvider) -> None:
+    now = [1_000.0]
+    found = directory(provider, lambda: now[0])
+    assert found.held() is None
+    assert found.provider() == found.held()
+    assert found.keys() == found.keys()
+    assert provider.requests == [DISCOVERY, "/keys"]
+    provider.published = ["second"]
+    assert '"second"' in (found.newer_keys() or "")
+    assert found.newer_keys() is None
+    now[0] += 59
+    assert found.newer_keys() is None
+    now[0] += 2
+    assert found.newer_keys() is not None
+    provider.answers["/keys"] = _redirects
+    now[0] += 61
+    with pytest.raises(SignOnError):
+        found.newer_keys()
+    assert found.newer_keys() is None
+    held = found.keys()
+    assert '"second"' in held
+    provider.answers.clear()
+    now[0] += 3_600
+    assert found.held() is None
+    found.provider()
+    assert provider.requests.count(DISCOVERY) == 2
