@@ -187,6 +187,14 @@ class PolicyStore(Protocol):
         """
         ...
 
+    def rename_group(self, name: str, renamed: str) -> PolicySet:
+        """Gives a group another name, with its clients, its rules and its pause. Returns the set afterwards.
+
+        Raises:
+            PolicyError: there is no such group, it is `default`, or the name is taken.
+        """
+        ...
+
 
 class QuotaUsageWriter(Protocol):
     """Writes the use of quotas."""

@@ -193,6 +193,25 @@ class PolicySet:
                     after.append(replace(item, client=key_of_client(renamed)))
         return [*((item, False) for item in before), *((item, True) for item in after)]
 
+    def with_group_renamed(self, name: str, renamed: str) -> list[tuple[PolicyItem, bool]]:
+        """Returns the steps that give a group another name. Its clients are in it after each of them.
+
+        Raises:
+            PolicyError: there is no such group, it is `default`, or the name is taken.
+        """
+        group = self.groups.get(name)
+        if name == DEFAULT:
+            raise PolicyError("the group default cannot be renamed")
+        if group is None:
+            raise MissingItemError(f"there is no group {name!r}")
+        if renamed in {DEFAULT, *self.groups}:
+            raise PolicyError(f"there is a group {renamed!r} already")
+        members = [replace(client, group=renamed) for client in self.clients.values() if client.group == name]
+        pauses = self._pauses_of(PauseScope.GROUP, name)
+        put: list[PolicyItem] = [replace(group, name=renamed), *members, *(replace(pause, target=renamed) for pause in pauses)]
+        gone: list[PolicyItem] = [*pauses, group]
+        return [*((item, True) for item in put), *((item, False) for item in gone)]
+
     def without_group(self, name: str) -> tuple[PolicyItem, ...]:
         """Returns the items that go with a group: itself and its pause.
 

@@ -122,6 +122,11 @@ class PolicyEditor:
 
         return self._put(make)
 
+    def rename_group(self, name: str, renamed: str) -> PolicySet:
+        """Gives a group another name; its clients, its manual rules and its pause go with it."""
+        check_name(renamed)
+        return self._store.rename_group(name, renamed)
+
     def remove_group(self, name: str) -> PolicySet:
         """Removes a group without clients, its pause and its manual rules."""
         return self._remove(lambda policies: policies.without_group(name))

@@ -51,6 +51,19 @@ def set_group(invocation: Invocation, *, name: str, policy: str | None, note: st
     _show_one(invocation, policies.groups[name])
 
 
+@group_group.command("rename", examples=("gatewayfilter group rename kids children",), prints_data=True, audited="group.renamed")
+@click.argument("name")
+@click.argument("new_name")
+@click.pass_obj
+def rename_group(invocation: Invocation, *, name: str, new_name: str) -> None:
+    """Give a group another name. Its clients, its pause and its own rules go with it."""
+    from gatewayfilter.use_cases.policies import PolicyEditor
+
+    with invocation.store() as store:
+        policies = PolicyEditor(store.policies).rename_group(name, new_name)
+    _show_one(invocation, policies.groups[new_name])
+
+
 @group_group.command("remove", examples=("gatewayfilter group remove kids",), audited="group.removed")
 @click.argument("name")
 @click.pass_obj

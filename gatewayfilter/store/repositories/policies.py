@@ -60,12 +60,7 @@ class SqlPolicyStore:
             touched = {(kind_of_item(item), item.name) for item, _ in steps}
             steps += [(item, False) for item in ended if (kind_of_item(item), item.name) not in touched]
             after = before.changed(steps).checked()
-            for item, is_put in steps:
-                _write(connection, item, put=is_put)
-            append_changes(
-                connection,
-                [(ChangeKind.POLICY_PUT if is_put else ChangeKind.POLICY_REMOVED, item) for item, is_put in steps],
-            )
+            _take(connection, steps)
             return after
 
     def rename_client(self, name: str, renamed: str) -> PolicySet:
@@ -80,13 +75,30 @@ class SqlPolicyStore:
             after = before.changed(steps).checked()
             move_rules(connection, f"client:{name}", f"client:{renamed}")
             rename_usage(connection, key_of_client(name), key_of_client(renamed))
-            for item, is_put in steps:
-                _write(connection, item, put=is_put)
-            append_changes(
-                connection,
-                [(ChangeKind.POLICY_PUT if is_put else ChangeKind.POLICY_REMOVED, item) for item, is_put in steps],
-            )
+            _take(connection, steps)
             return after
+
+    def rename_group(self, name: str, renamed: str) -> PolicySet:
+        """Gives a group another name, with its clients, its rules and its pause. Returns the set afterwards.
+
+        Raises:
+            PolicyError: there is no such group, it is `default`, or the name is taken; nothing was changed.
+        """
+        with self._database.write(Area.LISTS) as connection:
+            before = _read(connection)
+            steps = before.with_group_renamed(name, renamed)
+            after = before.changed(steps).checked()
+            move_rules(connection, f"group:{name}", f"group:{renamed}")
+            _take(connection, steps)
+            return after
+
+
+def _take(connection: Connection, steps: Sequence[tuple[PolicyItem, bool]]) -> None:
+    """Writes steps and adds them to the feed."""
+    for item, is_put in steps:
+        _write(connection, item, put=is_put)
+    kinds = {True: ChangeKind.POLICY_PUT, False: ChangeKind.POLICY_REMOVED}
+    append_changes(connection, [(kinds[is_put], item) for item, is_put in steps])
 
 
 def _read(connection: Connection) -> PolicySet:

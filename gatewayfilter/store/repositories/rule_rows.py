@@ -49,7 +49,7 @@ def remove_rules_of(connection: Connection, scope: str) -> None:
 
 
 def move_rules(connection: Connection, scope: str, other: str) -> None:
-    """Gives the manual rules of a scope to another one, in the transaction in which its client is renamed (`Area.LISTS`)."""
+    """Gives the manual rules of a scope to another one, in the transaction that renames its client or group (`Area.LISTS`)."""
     rules = [rule_of(row) for row in connection.execute(SELECT_RULES.where(RULES.scope == scope))]
     if rules:
         remove_rules_of(connection, scope)

@@ -108,3 +108,20 @@ def test_rules_go_with_their_client(store: Store) -> None:
     assert store.lists.rules() == [everybody]
     rules = Overlay.over((), 0).changed(store.feed.read(0)).rules
     assert (len(rules), dict(rules.scoped)) == (1, {})
+
+
+def test_a_renamed_group_keeps_clients_rules_and_pause(store: Store) -> None:
+    put(store, *ALL, Pause(PauseScope.GROUP, "kids", NOW + 500))
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".a.example", scope="group:kids")
+    members = {client.name for client in store.policies.read().clients.values() if client.group == "kids"}
+    assert members
+    after = store.policies.rename_group("kids", "children")
+    assert after == store.policies.read() == followed(store)
+    assert {client.name for client in after.clients.values() if client.group == "children"} == members
+    assert ("kids" in after.groups, after.groups["children"].policy) == (False, KIDS.policy)
+    assert "group:children" in after.pauses
+    assert [rule.scope for rule in store.lists.rules()] == ["group:children"]
+    for name, renamed in ("default", "x"), ("nobody", "x"), ("children", "default"), ("children", "children"):
+        with pytest.raises(PolicyError):
+            store.policies.rename_group(name, renamed)
+    assert store.policies.read() == after

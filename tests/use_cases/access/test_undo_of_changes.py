@@ -78,6 +78,7 @@ CHANGES: dict[str, Callable[[Store, PolicyEditor], object]] = {
     "client.changed": lambda _, editor: editor.set_client("kim", note="a note"),
     "client.removed": lambda _, editor: editor.remove_client("kim"),
     "client.renamed": lambda _, editor: editor.rename_client("kim", "kimberly"),
+    "group.renamed": lambda _, editor: editor.rename_group("family", "household"),
     "group.removed": lambda _, editor: editor.remove_group("empty"),
     "policy.changed": lambda _, editor: editor.set_policy("kids", [("unknown", "block")], known_categories=(), known_sources=()),
     "policy.added": lambda _, editor: editor.add_policy("strict", clients=["kim"]),
@@ -90,6 +91,10 @@ def fill(store: Store, editor: PolicyEditor) -> None:
     editor.add_group(Group("empty", "kids"))
     editor.add_client(kim())
     block(store, "hers.example", scope="client:kim")
+    editor.add_group(Group("family", "kids", "all of us"))
+    editor.add_client(Client("sam", (Matcher(MatcherKind.ADDRESS, "192.0.2.9"),), "family"))
+    editor.pause(PauseScope.GROUP, "family", 900.0, harm_too=False)
+    block(store, "theirs.example", scope="group:family")
 
 
 @pytest.mark.parametrize("action", CHANGES)

@@ -34,6 +34,7 @@ class NewGroup(TypedDict):
 class GroupChange(TypedDict):
     """A change of a group; what is left out stays."""
 
+    name: NotRequired[str | None]
     policy: NotRequired[str | None]
     note: NotRequired[str | None]
 
@@ -57,7 +58,7 @@ class GroupsApi:
         return self._transport.send(Call("GET", "/api/v1/groups/{name}", parameters={"name": name}))
 
     def change_group(self, name: str, body: GroupChange, *, if_match: str = "") -> Answer[GroupModel]:
-        """Changes a group."""
+        """Changes a group: name, policy, note."""
         return self._transport.send(
             Call("PATCH", "/api/v1/groups/{name}", parameters={"name": name}, headers={"if-match": if_match}, body=body)
         )

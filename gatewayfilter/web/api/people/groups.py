@@ -46,6 +46,7 @@ class NewGroup(Body):
 class GroupChange(Body):
     """A change of a group; what is left out stays."""
 
+    name: Annotated[Name | None, Field(description="Another name; its clients, its pause and its own rules go with it.")] = None
     policy: Annotated[OfPolicy | None, Field(description='Another policy, "" for none.')] = None
     note: Annotated[Note | None, Field(description="For later readers.")] = None
 
@@ -78,12 +79,19 @@ def get_group(services: Services, _: Viewer, name: ItemName, response: Response)
 def change_group(
     services: Services, identity: Admin, name: ItemName, body: GroupChange, response: Response, if_match: IfMatch = ""
 ) -> GroupModel:
-    """Changes a group."""
-    with editing(services, identity, "group.changed", name):
+    """Changes a group: name, policy, note."""
+    renamed = body.name if body.name is not None and body.name != name else None
+    with editing(services, identity, "group.renamed" if renamed else "group.changed", name, renamed or ""):
         group = existing(services.store.policies.read().group(name), "group", name)
         check_version(if_match, lambda: version_of(group))
         editor = PolicyEditor(services.store.policies, services.clock)
-        return _answer(editor.set_group(name, policy=body.policy, note=body.note), name, response)
+        policies = services.store.policies.read()
+        if body.policy is not None or body.note is not None:
+            policies = editor.set_group(name, policy=body.policy, note=body.note)
+        if renamed is not None:
+            check_free(policies.group(renamed) is not None, "group", renamed)
+            policies = editor.rename_group(name, renamed)
+        return _answer(policies, renamed or name, response)
 
 
 @router.delete("/{name}", operation_id="remove_group", status_code=204)

@@ -11,7 +11,9 @@ from gatewayfilter.model import DEFAULT, ICONS, Client, Group, parse_matcher
 from gatewayfilter.use_cases.devices import seen_devices
 from gatewayfilter.use_cases.people.client_list import ClientRow, client_list
 from gatewayfilter.use_cases.people.client_states import StateKind
+from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor, checked_icon
+from gatewayfilter.web.access.changes import check_version
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Form
 from gatewayfilter.web.access.identity import Admin, Viewer
@@ -88,6 +90,7 @@ def show_clients(request: Request, services: WebServices, asked: Asked, said: Sa
     for row in found.clients:
         sizes[row.client.group] = sizes.get(row.client.group, 0) + 1
     names = [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)]
+    chosen = policies.group(asked.group)
     return show_page(
         request,
         "people/clients.html",
@@ -99,6 +102,7 @@ def show_clients(request: Request, services: WebServices, asked: Asked, said: Sa
         devices=found.devices if not (asked.q or asked.group or asked.after) else (),
         groups=[group for group in map(policies.group, names) if group is not None],
         group_of={group.name: group for group in map(policies.group, names) if group is not None},
+        group_version=version_of(chosen) if chosen is not None else "",
         sizes=sizes,
         policy_names=[DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
         pauses=[pause for pause in policies.pauses.values() if pause.until > now],
@@ -143,11 +147,16 @@ def add_group(request: Request, services: Services, identity: Admin, form: Form)
 
 @router.post("/groups/{name}")
 def change_group(request: Request, services: Services, identity: Admin, name: str, form: Form) -> Response:
-    """Changes the policy and the note of a group."""
-    said, asked = Said(), Asked(group=name)
+    """Changes name, policy and note of a group."""
+    said, renamed = Said(), form.text("name", name)
     with attempt(services, identity, "group.changed", name, said, gettext(request, "Saved.")):
+        before = services.store.policies.read().group(name)
+        check_version(form.text("version"), lambda: "" if before is None else version_of(before))
         editor = PolicyEditor(services.store.policies, services.clock)
         editor.set_group(name, policy=form.text("policy"), note=form.text("note"))
+        if renamed != name:
+            editor.rename_group(name, renamed)
+    asked = Asked(group=name if said.is_error else renamed)
     return answered(request, asked.url(), said, lambda said: show_clients(request, services, asked, said))
 
 

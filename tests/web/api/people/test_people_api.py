@@ -136,6 +136,27 @@ def test_a_client_is_renamed_and_moved(web: Dashboard) -> None:
     assert web.client.get(f"{API}/clients/tablet").json()["state"]["kind"] == "blocked"
 
 
+def test_a_group_is_renamed(web: Dashboard) -> None:
+    send = web.client
+    before = send.get(f"{API}/groups/kids")
+    members = before.json()["clients"]
+    assert members
+    fresh = {"if-match": before.headers["etag"]}
+    renamed = send.patch(f"{API}/groups/kids", json={"name": "children", "note": "red"}, headers=fresh)
+    assert (renamed.status_code, renamed.json()["clients"], renamed.json()["note"]) == (200, members, "red")
+    assert send.get(f"{API}/groups/children").headers["etag"] == renamed.headers["etag"]
+    assert send.get(f"{API}/groups/kids").status_code == 404
+    assert send.patch(f"{API}/groups/children", json={"name": "kids"}, headers=fresh).status_code == 412
+    assert send.patch(f"{API}/groups/children", json={"name": "default"}).status_code == 409
+    assert send.patch(f"{API}/groups/default", json={"name": "all"}).status_code == 422
+    page = send.get("/clients?group=children").text
+    version = page.partition('name="version" value="')[2].partition('"')[0]
+    form = {"name": "little ones", "policy": "kids", "note": "", "version": version}
+    assert send.post("/groups/children", data=form).status_code == 303
+    assert send.get(f"{API}/groups/little ones").json()["clients"] == members
+    assert send.post("/groups/little ones", data=form | {"name": "x"}).status_code == 422
+
+
 def test_the_policy_of_a_client_at_a_time(web: Dashboard) -> None:
     now = web.client.get(f"{API}/clients/{TABLET}/policy").json()
     assert now["state"] | {"until": None} == {
