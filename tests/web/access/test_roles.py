@@ -47,8 +47,6 @@ APPROVER = {
     ("POST", "/api/v1/reviews/decide"),
     ("POST", "/api/v1/reviews/{number}/decide"),
     ("POST", "/audit/{entry_id}/undo"),
-    ("POST", "/overview/pause"),
-    ("POST", "/overview/resume"),
     ("POST", "/pauses"),
     ("POST", "/pauses/end"),
     ("POST", "/requests/links/{number}/revoke"),

@@ -3,21 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
-from fastapi import Form, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import Query, Request
+from fastapi.responses import HTMLResponse
 
-from gatewayfilter.model import LogBucket, PauseScope
-from gatewayfilter.use_cases.policies import PolicyEditor
+from gatewayfilter.model import LogBucket
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
-from gatewayfilter.web.access.changes import changing, undo_url
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.access.identity import Approver, Role, Viewer
+from gatewayfilter.web.access.identity import Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.pages import is_partial, language_of, render
+from gatewayfilter.web.rendering.pages import language_of, render
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -76,59 +74,6 @@ def show_overview(
         where=_tops(found.sites, since, "site", lambda one: (one.name, "")),
         why=_tops(found.lists, since, "list", lambda one: (one.name, "")),
     )
-
-
-@router.post("/overview/pause")
-def pause_filter(
-    request: Request,
-    services: Services,
-    identity: Approver,
-    minutes: Annotated[Literal["5", "15", "60"], Form()],
-    whom: Annotated[str, Form(max_length=300)] = "",
-) -> Response:
-    """Pauses filtering for everybody, a group or a client."""
-    scope, target = _scope(whom)
-    with changing(services, identity, "pause.added", target or "all", f"{minutes} min") as recorded:
-        found = PolicyEditor(services.store.policies, services.clock).pause(scope, target, int(minutes) * 60.0, harm_too=False)
-    if not is_partial(request):
-        return RedirectResponse("/", 303)
-    return _pauses(request, services, found.target or "", undo_url(recorded.entry_id), paused=True)
-
-
-@router.post("/overview/resume")
-def resume_filter(
-    request: Request, services: Services, identity: Approver, whom: Annotated[str, Form(max_length=300)] = ""
-) -> Response:
-    """Ends a pause."""
-    scope, target = _scope(whom)
-    with changing(services, identity, "pause.removed", target or "all") as recorded:
-        PolicyEditor(services.store.policies, services.clock).resume(scope, target)
-    if not is_partial(request):
-        return RedirectResponse("/", 303)
-    return _pauses(request, services, target, undo_url(recorded.entry_id), paused=False)
-
-
-def _pauses(request: Request, services: WebServices, target: str, undo: str, *, paused: bool) -> HTMLResponse:
-    policies, now = services.store.policies.read(), services.clock()
-    return render(
-        request,
-        "traffic/_pauses.html",
-        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
-        names=sorted(policies.clients, key=str.casefold)[:500],
-        groups=sorted(policies.groups),
-        may_pause=True,
-        told=target,
-        undo=undo,
-        paused=paused,
-        answered=True,
-    )
-
-
-def _scope(whom: str) -> tuple[PauseScope, str]:
-    kind, _, name = whom.partition(":")
-    if not whom:
-        return PauseScope.ALL, ""
-    return (PauseScope.GROUP if kind == "group" else PauseScope.CLIENT), name
 
 
 def _tops(shares: Sequence[LogShare], since: str, condition: str, told: Callable[[LogShare], tuple[str, str]]) -> list[TopRow]:

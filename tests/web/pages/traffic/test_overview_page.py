@@ -75,25 +75,27 @@ def test_a_request_that_waits_has_its_answer_beside_it(tmp_path: Path) -> None:
 
 
 def test_pause_and_resume(web: Dashboard) -> None:
-    answer = web.client.post("/overview/pause", data={"minutes": "15", "whom": "client:Kim's tablet"}, headers=PARTIAL)
+    answer = web.client.post("/pauses", data={"minutes": "15", "whom": "client:Kim's tablet", "next": "/"}, headers=PARTIAL)
     assert "Filtering is paused for Kim's tablet" in html.unescape(answer.text)
     (pause,) = web.services.store.policies.read().pauses.values()
     assert abs(pause.until - time.time() - 900) < 30
-    answer = web.client.post("/overview/resume", data={"whom": "client:Kim's tablet"}, headers=PARTIAL)
+    answer = web.client.post("/pauses/end", data={"whom": "client:Kim's tablet", "next": "/"}, headers=PARTIAL)
     assert not web.services.store.policies.read().pauses
-    assert web.client.post("/overview/pause", data={"minutes": "15"}).headers["location"] == "/"
+    assert web.client.post("/pauses", data={"minutes": "15", "next": "/"}).headers["location"] == "/"
 
 
-@pytest.mark.parametrize("data", [{"minutes": "7"}, {"minutes": "5", "whom": "client:nobody"}, {}])
+@pytest.mark.parametrize(
+    "data", [{"minutes": "0"}, {"minutes": "5", "whom": "client:nobody"}, {"minutes": "5", "whom": "dog:x"}, {}]
+)
 def test_bad_pauses_are_refused(web: Dashboard, data: dict[str, str]) -> None:
-    assert web.client.post("/overview/pause", data=data, headers=PARTIAL).status_code in {404, 422}
+    assert web.client.post("/pauses", data=data | {"next": "/"}, headers=PARTIAL).status_code in {404, 422}
     assert not web.services.store.policies.read().pauses
 
 
 def test_viewers_pause_nothing(web: Dashboard) -> None:
     web.who.identity = VIEWER
-    assert "/overview/pause" not in web.client.get("/").text
-    assert web.client.post("/overview/pause", data={"minutes": "5"}).status_code == 403
+    assert 'action="/pauses"' not in web.client.get("/").text
+    assert web.client.post("/pauses", data={"minutes": "5"}).status_code == 403
 
 
 @pytest.mark.parametrize("span", ["today", "yesterday", "week", "month"])
