@@ -21,6 +21,8 @@ from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.connections import BoundedProtocol
 from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
+from gatewayfilter.web.rendering.formats import drop_unused_locale_data
+from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
@@ -64,6 +66,8 @@ def serve(loaded: Loaded) -> None:
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
         app = create_app(services, AccountAuthenticator(services.access), tls=tls)
+        pages_of_process().keep_compiled(settings.data_dir / "cache" / "templates")
+        drop_unused_locale_data()
         server = _Server(
             uvicorn.Config(
                 app,

@@ -2,11 +2,12 @@
 
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 
 from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
@@ -51,6 +52,19 @@ class Pages:
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
         return environment
+
+    def keep_compiled(self, folder: Path) -> None:
+        """Keeps compiled templates in a folder, so that the next process compiles none.
+
+        Compiling takes 0.1 s of CPU for a page, and leaves holes in the memory of the process.
+
+        Args:
+            folder: of this user alone; made when needed.
+        """
+        for language, environment in self._environments.items():
+            own = folder / language  # what a filter makes of a constant is in the code
+            own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            environment.bytecode_cache = FileSystemBytecodeCache(str(own))
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language."""
