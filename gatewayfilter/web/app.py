@@ -3,7 +3,6 @@
 import json
 import zlib
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import Response
@@ -39,7 +38,7 @@ def create_app(services: WebServices, authenticator: Authenticator, *, tls: bool
     app.state.services, app.state.authenticator, app.state.pages = services, authenticator, rendering
     app.state.tls = tls
     install_error_answers(app)
-    for router in (_static(rendering.assets), *api.routers(), *pages.routers()):
+    for router in (_static(rendering.assets), _openapi(services), *api.routers(), *pages.routers()):
         app.router.routes.extend(router.routes)
     web = services.settings.web
     host = split_address(web.listen)[0] if web.listen else "localhost"
@@ -61,34 +60,29 @@ def compressed_document() -> bytes:
     app = _application()
     for router in api.routers():
         app.router.routes.extend(router.routes)
-    document = FastAPI.openapi(app)
-    return zlib.compress(json.dumps(document).encode())
+    return zlib.compress(json.dumps(app.openapi()).encode())
 
 
-def _application() -> "_Application":
-    return _Application(
+def _application() -> FastAPI:
+    return FastAPI(
         title="GatewayFilter",
         version=__version__,
         summary="The filter's REST API: everything that its commands and its dashboard do.",
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
     )
 
 
-class _Application(FastAPI):
-    """Keeps the OpenAPI document compressed. The child process makes it: that takes 10 MB."""
+def _openapi(services: WebServices) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
 
-    _document: bytes = b""
+    @router.get("/api/v1/openapi.json")
+    def openapi_document() -> Response:
+        return Response(zlib.decompress(services.openapi_document()), media_type="application/json")
 
-    def openapi(self) -> dict[str, Any]:
-        """Returns the OpenAPI document."""
-        if not self._document:
-            services: WebServices = self.state.services
-            self._document = services.child.run("gatewayfilter.web.app:compressed_document")
-        document: dict[str, Any] = json.loads(zlib.decompress(self._document))
-        return document
+    return router
 
 
 def _static(assets: Assets) -> APIRouter:

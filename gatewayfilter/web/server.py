@@ -19,6 +19,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
+from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.connections import BoundedProtocol
 from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
 from gatewayfilter.web.rendering.formats import drop_unused_locale_data
@@ -65,7 +66,8 @@ def serve(loaded: Loaded) -> None:
     with _listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
-        app = create_app(services, AccountAuthenticator(services.access), tls=tls)
+        authenticator = WakingAuthenticator(AccountAuthenticator(services.access), ChildWarmer(services))
+        app = create_app(services, authenticator, tls=tls)
         pages_of_process().keep_compiled(settings.data_dir / "cache" / "templates")
         drop_unused_locale_data()
         server = _Server(

@@ -84,6 +84,7 @@ class WebServices:
         self._services_stamp: tuple[int, int] | None = None
         self._authorities: Authorities | None = None
         self._authorities_stamp: tuple[object, ...] = ()
+        self._document = b""
 
     @property
     def settings(self) -> Settings:
@@ -191,6 +192,16 @@ class WebServices:
     def live_log(self) -> LiveLog:
         """The newest decisions, read once for all who watch."""
         return LiveLog(self.store.log)
+
+    def openapi_document(self) -> bytes:
+        """Returns the OpenAPI document as JSON, compressed by zlib. The child process makes it: that takes 10 MB.
+
+        Raises:
+            ClassifyError: the child could not.
+        """
+        if not self._document:
+            self._document = self.child.run("gatewayfilter.web.app:compressed_document")
+        return self._document
 
     def exposition(self) -> bytes:
         """Returns the counters of all processes in the exposition format of Prometheus; totals outlive their restarts."""

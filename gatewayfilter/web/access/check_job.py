@@ -35,6 +35,16 @@ def check(settings: bytes, request: Request, client: str, now: float, at: float 
     return _checker(settings).check(request, client, now, at)
 
 
+def prepare(settings: bytes) -> None:
+    """Opens the engine, so that the first check does not wait for it; arguments as `check`.
+
+    Raises:
+        SnapshotError: no lists were published yet.
+        StoreError: the database refuses.
+    """
+    _checker(settings).prepare()
+
+
 def resolvers(settings: bytes, now: float) -> tuple[int, int]:
     """Returns how many well-known servers of DNS over HTTPS are blocked, and how many there are; arguments as `check`.
 
@@ -54,6 +64,10 @@ class _Checker:
         self._engine: FilterEngine | None = None
         self._snapshot: Path | None = None
         self._now = 0.0
+
+    def prepare(self) -> None:
+        """Opens the engine."""
+        self._current()
 
     def check(self, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
         """Returns what is in force for a request."""

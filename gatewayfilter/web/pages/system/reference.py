@@ -1,5 +1,7 @@
 """`/api`: the reference of the API, made from its OpenAPI document."""
 
+import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,6 +9,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.rendering.pages import render
 from gatewayfilter.web.routers import PageRouter
@@ -48,9 +51,9 @@ class Operation:
 
 
 @router.get("/api")
-def reference(request: Request, _: Viewer) -> HTMLResponse:
+def reference(request: Request, services: Services, _: Viewer) -> HTMLResponse:
     """Shows all operations by subject."""
-    document = request.app.openapi()
+    document = json.loads(zlib.decompress(services.openapi_document()))
     return render(request, "system/reference.html", active="system", subjects=operations_by_subject(document))
 
 

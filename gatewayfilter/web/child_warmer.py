@@ -1,0 +1,77 @@
+"""Child processes started ahead: when a person opens a page, so that the first check of a URL does not wait for a start."""
+
+import logging
+import pickle
+import threading
+from typing import Final
+
+from fastapi import Request
+
+from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.web.access.identity import Authenticator, Identity
+from gatewayfilter.web.services import WebServices
+
+_log = logging.getLogger(__name__)
+
+_AFTER_S: Final = 0.5
+"""The page that was asked for comes first."""
+
+
+class ChildWarmer:
+    """Starts the children of `WebServices` in the background, when none runs.
+
+    Args:
+        services: with the child processes, and the OpenAPI document that one of them makes.
+        after_s: seconds until it begins.
+    """
+
+    def __init__(self, services: WebServices, after_s: float = _AFTER_S) -> None:
+        self._services = services
+        self._after_s = after_s
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def wake(self) -> None:
+        """Starts what does not run; returns at once."""
+        if self._services.checker.running and self._services.child.running:
+            return
+        with self._lock:
+            if self._timer is not None and self._timer.is_alive():
+                return
+            self._timer = threading.Timer(self._after_s, self._start)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _start(self) -> None:
+        services = self._services
+        try:
+            services.checker.run("gatewayfilter.web.access.check_job:prepare", pickle.dumps(services.settings))
+            services.child.run("gatewayfilter.use_cases.learning.word_jobs:categories", services.settings)
+            services.openapi_document()
+        except GatewayFilterError as error:
+            _log.info("a child process of the dashboard was not started ahead: %s", error)
+
+
+class WakingAuthenticator:
+    """Identifies as another one does, and wakes the children when a person opens a page.
+
+    Args:
+        inner: identifies.
+        warmer: starts the children.
+    """
+
+    def __init__(self, inner: Authenticator, warmer: ChildWarmer) -> None:
+        self._inner = inner
+        self._warmer = warmer
+
+    def identify(self, request: Request) -> Identity | None:
+        """Returns the identity, `None` for nobody."""
+        found = self._inner.identify(request)
+        if found is not None and _opens_page(request, found):
+            self._warmer.wake()
+        return found
+
+
+def _opens_page(request: Request, identity: Identity) -> bool:
+    """Returns whether a person does; not so a script, or a part of a page that renews itself."""
+    return identity.session is not None and "hx-request" not in request.headers and not request.url.path.startswith("/api/")

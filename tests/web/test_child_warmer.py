@@ -1,0 +1,80 @@
+"""Children that are started ahead: by a person's page alone, in the background, and never twice."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import Request
+
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.model import WebSession
+from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
+from tests.web.web_fakes import ADMIN, Always, Dashboard, dashboard
+
+PERSON = replace(ADMIN, session=WebSession(b"d", 1, "c", 0.0, 0.0, 1e12, "127.0.0.1", ""))
+
+
+class Recorder:
+    """A child process that records its work."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.jobs: list[str] = []
+        self.running = False
+        self._fails = fails
+
+    def run(self, job: str, *_: Any) -> bytes:
+        self.jobs.append(job.partition(":")[2])
+        if self._fails:
+            raise ClassifyError("away")
+        self.running = True
+        return b"document"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
+    folder: Path = tmp_path_factory.mktemp("warmer") / "state"
+    with dashboard(folder) as opened:
+        yield opened
+
+
+def woken(web: Dashboard, monkeypatch: pytest.MonkeyPatch, checker: Recorder, times: int = 1) -> list[str]:
+    child = Recorder()
+    monkeypatch.setattr(web.services, "child", child)
+    monkeypatch.setattr(web.services, "checker", checker)
+    warmer = ChildWarmer(web.services, after_s=0.0)
+    for _ in range(times):
+        warmer.wake()
+        time.sleep(0.05)
+    return checker.jobs + child.jobs
+
+
+def test_children_are_started_once(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert woken(web, monkeypatch, Recorder(), times=3) == ["prepare", "categories", "compressed_document"]
+
+
+def test_a_child_that_fails_is_no_error(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert woken(web, monkeypatch, Recorder(fails=True)) == ["prepare"]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "identity", "count"),
+    [
+        ("/log", [], PERSON, 1),
+        ("/log", [(b"hx-request", b"true")], PERSON, 0),
+        ("/api/v1/log", [], PERSON, 0),
+        ("/log", [], ADMIN, 0),
+        ("/log", [], None, 0),
+    ],
+)
+def test_a_page_of_a_person_wakes_them(
+    path: str, headers: list[tuple[bytes, bytes]], identity: Any, count: int, web: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken_times: list[int] = []
+    warmer = ChildWarmer(web.services)
+    monkeypatch.setattr(ChildWarmer, "wake", lambda _: woken_times.append(1))
+    scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b"", "server": ("a", 1)}
+    assert WakingAuthenticator(Always(identity), warmer).identify(Request(scope)) == identity
+    assert len(woken_times) == count
