@@ -92,9 +92,12 @@ def all_tasks(
     *,
     doubtful: bool | None = None,
     after: int = 0,
+    at_once: int = PAGE,
 ) -> Iterator[ReviewTask]:
     """Yields tasks in the order of their numbers, read page by page; with `doubtful` those in doubt only, or the others."""
-    while batch := store.reviews.tasks(state, category=category, group_id=group_id, after=after, limit=PAGE, doubtful=doubtful):
+    while batch := store.reviews.tasks(
+        state, category=category, group_id=group_id, after=after, limit=at_once, doubtful=doubtful
+    ):
         yield from batch
         after = batch[-1].task_id
 
@@ -127,9 +130,10 @@ def task_page(store: Store, query: TaskQuery, limit: int, after: TaskPosition | 
     if query.group_of and group is None:
         raise MissingTaskError(f"there is no task {query.group_of}")
     index = UnblockIndex(store.unblock)
+    at_once = PAGE if query.asked else limit + 1  # each task comes with the text of its page
     found = (
         ListedTask(task, index.times(task))
-        for task in _in_order(store, query, group.group_id if group else 0, after or TaskPosition())
+        for task in _in_order(store, query, group.group_id if group else 0, after or TaskPosition(), at_once)
         if (index.of(task) or not query.asked) and (query.doubtful is not False or task.blocked)
     )
     tasks = tuple(islice(found, limit + 1))
@@ -138,13 +142,12 @@ def task_page(store: Store, query: TaskQuery, limit: int, after: TaskPosition | 
     return TaskPage(shown, TaskPosition(last.task_id, last.doubtful) if last is not None else None)
 
 
-def _in_order(store: Store, query: TaskQuery, group_id: int, after: TaskPosition) -> Iterator[ReviewTask]:
+def _in_order(store: Store, query: TaskQuery, group_id: int, after: TaskPosition, at_once: int) -> Iterator[ReviewTask]:
     if not after.doubtful and not query.doubtful:
-        yield from all_tasks(store, query.state, query.category, group_id, doubtful=False, after=after.task_id)
+        yield from all_tasks(store, query.state, query.category, group_id, doubtful=False, after=after.task_id, at_once=at_once)
         after = TaskPosition(0, doubtful=True)
-    yield from all_tasks(
-        store, query.state, query.category, group_id, doubtful=True, after=after.task_id if after.doubtful else 0
-    )
+    first = after.task_id if after.doubtful else 0
+    yield from all_tasks(store, query.state, query.category, group_id, doubtful=True, after=first, at_once=at_once)
 
 
 def task_facts(store: Store, task: ReviewTask) -> TaskFacts:
