@@ -22,7 +22,6 @@ from gatewayfilter.web.app import create_app
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.connections import BoundedProtocol
 from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
-from gatewayfilter.web.rendering.formats import drop_unused_locale_data
 from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
 
@@ -68,8 +67,7 @@ def serve(loaded: Loaded) -> None:
         services = WebServices(loaded, store)
         authenticator = WakingAuthenticator(AccountAuthenticator(services.access), ChildWarmer(services))
         app = create_app(services, authenticator, tls=tls)
-        pages_of_process().keep_compiled(settings.data_dir / "cache" / "templates")
-        drop_unused_locale_data()
+        pages_of_process().keep_small(settings.data_dir / "cache" / "templates")
         server = _Server(
             uvicorn.Config(
                 app,

@@ -53,8 +53,8 @@ class Pages:
         environment.globals["version"] = __version__
         return environment
 
-    def keep_compiled(self, folder: Path) -> None:
-        """Keeps compiled templates in a folder, so that the next process compiles none.
+    def keep_small(self, folder: Path) -> None:
+        """Keeps less in memory, and compiled templates in a folder, so that the next process compiles none.
 
         Compiling takes 0.1 s of CPU for a page, and leaves holes in the memory of the process.
 
@@ -65,6 +65,7 @@ class Pages:
             own = folder / language  # what a filter makes of a constant is in the code
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = FileSystemBytecodeCache(str(own))
+            self._formats[language] = Formats(language, small=True)
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language."""
