@@ -163,6 +163,10 @@ class Store:
             except StoreError as error:
                 _log.warning("what was counted in memory cannot be written: %s", error)
 
+    def close_idle(self) -> None:
+        """Closes the database connections that are not in use, for a process that must stay small."""
+        self._database.close_idle()
+
     def close(self) -> None:
         """Writes all counts, and closes all connections."""
         self.flush()

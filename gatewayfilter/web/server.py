@@ -16,6 +16,7 @@ from anyio.to_thread import current_default_thread_limiter
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, split_address
 from gatewayfilter.errors import StartupError
+from gatewayfilter.store import Store
 from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
@@ -91,10 +92,10 @@ def serve(loaded: Loaded) -> None:
 
             server.config.ssl = server_context(settings)
         keep_imported()
-        asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), tls=tls))
+        asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), store, tls=tls))
 
 
-async def _run(server: _Server, listener: socket.socket, status: StatusFile, *, tls: bool) -> None:
+async def _run(server: _Server, listener: socket.socket, status: StatusFile, store: Store, *, tls: bool) -> None:
     host, port = listener.getsockname()[:2]
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     url = f"{'https' if tls else 'http'}://{address}/"
@@ -108,11 +109,16 @@ async def _run(server: _Server, listener: socket.socket, status: StatusFile, *, 
             status.write(state="serving", listen=address, url=url)
             await asyncio.wait([serving], timeout=_TICK_S)
             if time.monotonic() > released_at + _RELEASE_S:
-                await asyncio.to_thread(release_memory)
+                await asyncio.to_thread(_release, store)
                 released_at = time.monotonic()
         await serving
     finally:
         status.remove()
+
+
+def _release(store: Store) -> None:
+    store.close_idle()
+    release_memory()
 
 
 @contextmanager
