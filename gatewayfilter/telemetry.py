@@ -55,6 +55,8 @@ METRICS: Mapping[str, str] = {
     "crawl_requests_dropped": "unknown URLs dropped because the write queue to the frontier was full",
     "log_dropped": "decisions dropped because the write queue to the log was full",
     "log_written": "decisions written to the log",
+    "traces_sent": "decisions that were sent to metrics.otlp as traces",
+    "traces_dropped": "drawn decisions that metrics.otlp did not get: it was away, or too slow",
     "crawl_requests_written": "unknown URLs written to the frontier",
     "store_errors": "batches that the database refused",
     "overlay_changes": "list changes applied to the overlay",

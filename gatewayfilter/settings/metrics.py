@@ -1,8 +1,9 @@
 """Settings of section `[metrics]`."""
 
+from typing import Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from gatewayfilter.settings.base import Section, split_address
 
@@ -17,6 +18,8 @@ class MetricsSettings(Section):
     """OpenTelemetry collector that gets the counters by OTLP over HTTP, as `http://127.0.0.1:4318`; empty for none."""
     otlp_every_s: float = Field(default=30.0, ge=1.0, le=3_600.0)
     """Seconds between two exports to `metrics.otlp`."""
+    trace_share: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the logged decisions that `metrics.otlp` gets as traces, as `0.01`; 0 for none."""
 
     @field_validator("listen")
     @classmethod
@@ -24,6 +27,12 @@ class MetricsSettings(Section):
         if value:
             split_address(value)
         return value
+
+    @model_validator(mode="after")
+    def _has_collector(self) -> Self:
+        if self.trace_share and not self.otlp:
+            raise ValueError("metrics.trace_share needs metrics.otlp")
+        return self
 
     @field_validator("otlp")
     @classmethod

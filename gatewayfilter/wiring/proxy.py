@@ -27,6 +27,7 @@ from gatewayfilter.interfaces import (
     UnblockRequestStore,
 )
 from gatewayfilter.model import Request
+from gatewayfilter.otlp import OtlpClient
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.user_file import Users
 from gatewayfilter.proxy.components import WorkerComponents
@@ -41,6 +42,8 @@ from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.unblock_form import UnblockForm
 from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.decision_traces import PATH as TRACES_PATH
+from gatewayfilter.proxy.sync.decision_traces import DecisionTraces
 from gatewayfilter.proxy.sync.engine_follower import EngineFollower
 from gatewayfilter.proxy.sync.log_exclusions import LogExclusions
 from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
@@ -194,10 +197,12 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
     writer = _writer(store, counters, usage)
     follower = _follower(settings, engine, folder, store, counters, usage)
     spool = _spool(settings, writer, counters)
-    recorder = _recorder(settings, engine, writer, client_key)
+    recorder, traces = _recorder(settings, engine, writer, client_key, counters)
     own = _own_requests(settings, engine, recorder)
     requests = UnblockFollower(store.unblock.changes, own) if store is not None and own is not None else None
-    background = _Background((writer, spool, inspector, follower, NeighbourFollower(engine), requests), engine, internal_pages)
+    background = _Background(
+        (writer, spool, inspector, follower, NeighbourFollower(engine), requests, traces), engine, internal_pages
+    )
     pages = _pages(settings, own, title_of)
     connections = ConnectionServices(counters, usage=usage)
     if not standalone:
@@ -216,13 +221,8 @@ def assemble_components(  # noqa: PLR0913  each is a part that it is joined from
         logged_in=connections.logged_in,
         usage=usage,
     )
-    addon = GatewayAddon(
-        settings,
-        filter_services,
-        counters,
-        on_start=background.start if standalone else None,
-        on_stop=background.stop if standalone else None,
-    )
+    start, stop = (background.start, background.stop) if standalone else (None, None)
+    addon = GatewayAddon(settings, filter_services, counters, on_start=start, on_stop=stop)
     return WorkerComponents(addon, counters, background.start, background.stop, background.facts, connections)
 
 
@@ -324,10 +324,17 @@ def _own_requests(settings: Settings, recognize: RecognizeClient, recorder: Deci
     return OwnRequests(load_key(settings.data_dir, REQUEST_KEY), recognize, recorder.client, time.time)
 
 
-def _recorder(settings: Settings, engine: LogDetails, writer: StoreWriter | None, client_key: bytes) -> DecisionRecorder | None:
+def _recorder(
+    settings: Settings, engine: LogDetails, writer: StoreWriter | None, client_key: bytes, counters: Counters
+) -> tuple[DecisionRecorder | None, DecisionTraces | None]:
     if writer is None:
-        return None
-    log = settings.log
+        return None, None
+    log, metrics = settings.log, settings.metrics
+    traces = None
+    if metrics.trace_share:
+        client = OtlpClient(metrics.otlp, TRACES_PATH, "traces")
+        traces = DecisionTraces(writer.log.write, client, metrics.trace_share, counters)
     exclusions = LogExclusions(log.ignored_clients, log.ignored_hosts)
     key = client_key if log.hash_clients else None
-    return DecisionRecorder(writer.log.write, log.privacy, key, details=engine, exclusions=exclusions or None)
+    write = writer.log.write if traces is None else traces.write
+    return DecisionRecorder(write, log.privacy, key, details=engine, exclusions=exclusions or None), traces

@@ -2,10 +2,8 @@
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -17,47 +15,13 @@ from gatewayfilter.errors import ConfigError
 from gatewayfilter.processes.metrics.endpoint import run_metrics
 from gatewayfilter.processes.metrics.otlp import OtlpExporter
 from gatewayfilter.use_cases.metrics.exposition import StatusCollector
-
-
-class Receiver(ThreadingHTTPServer):
-    """An OTLP/HTTP receiver: takes documents of the JSON form on its path."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.taken: list[dict[str, Any]] = []
-        self.status = 200
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        status = self.server.status
-        if self.path != "/v1/metrics" or self.headers["Content-Type"] != "application/json":
-            status = 404
-        elif status == 200:
-            self.server.taken.append(json.loads(body))
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, *_: object) -> None:
-        pass
+from tests.otlp_receiver import Receiver, receiving
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with receiving() as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def write(folder: Path, **facts: Any) -> None:
