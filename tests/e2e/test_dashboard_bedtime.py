@@ -6,28 +6,18 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, sync_playwright
+from playwright.sync_api import Locator, Page
 
 from gatewayfilter.model import Client, Group, parse_matcher
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.policies import PolicyEditor
-from tests.e2e.chromium import BINARY
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
 from tests.e2e.test_request_way import BROTHER, TABLET, visit
+from tests.web.browser_checks import BINARY, chromium
 from tests.web.web_fakes import ADMIN, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WORDS = {
     "en-GB": ("People", "Set a bedtime", "Set this bedtime", "Bedtime is set", "No bedtime", "Bedtime is off"),
     "zh-CN": ("成员", "设置就寝时间", "就用这个时间", "设置就寝时间。", "取消就寝时间", "的就寝时间。"),
@@ -61,12 +51,10 @@ def parent(request: pytest.FixtureRequest, family: GatewayProcess) -> Iterator[t
     """A parent's phone on the dashboard, in a language."""
     with (
         served(family.state, ADMIN, filter__timezone=zone_where_it_is_night()) as base,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
-        browser = playwright.chromium.launch(executable_path=BINARY, args=ARGUMENTS)
         context = browser.new_context(base_url=base, locale=request.param, viewport={"width": 360, "height": 740})
         yield context.new_page(), request.param
-        browser.close()
 
 
 class Clicks:

@@ -4,25 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.e2e.chromium import BINARY
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
 from tests.e2e.test_request_way import BROTHER, TABLET, blocked_page, prepare_family, visit
+from tests.web.browser_checks import BINARY, chromium
 from tests.web.web_fakes import APPROVER, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WORDS = {
     "en-GB": ("Requests", "1 hour", "Allowed", "Take it back", "It waits again"),
     "zh-CN": ("请求", "1 小时", "已放行", "撤回", "已恢复为待处理"),
@@ -41,11 +31,9 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]
 @pytest.fixture(scope="module", params=list(WORDS))
 def parent(request: pytest.FixtureRequest, family: GatewayProcess) -> Iterator[tuple[Page, str]]:
     """A parent's phone on the dashboard, in a language."""
-    with served(family.state, APPROVER) as base, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BINARY, args=ARGUMENTS)
+    with served(family.state, APPROVER) as base, chromium() as browser:
         context = browser.new_context(base_url=base, locale=request.param, viewport={"width": 360, "height": 740})
         yield context.new_page(), request.param
-        browser.close()
 
 
 def test_two_clicks_open_a_page_for_the_tablet_alone(parent: tuple[Page, str], family: GatewayProcess, http_site: Origin) -> None:

@@ -1,35 +1,26 @@
 """In a real browser: why was this blocked, and undo it, in at most four clicks; the live log holds still under the pointer."""
 
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 from gatewayfilter import wiring
 from gatewayfilter.web.access.event_stream import EVERY_S
+from tests.web.browser_checks import BINARY, chromium, watched
 from tests.web.traffic_log import decision, fill, publish, usual
 from tests.web.web_fakes import loaded_for, served
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or ""
-SWITCHES = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no Chromium")]
+pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
@@ -40,20 +31,11 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield found
 
 
-def opened(browser: Browser, url: str, locale: str = "en-GB", width: int = 1280) -> tuple[Page, list[str]]:
-    """Returns a page, and what it complains about from then on."""
-    page = browser.new_context(viewport={"width": width, "height": 900}, locale=locale).new_page()
-    troubles: list[str] = []
-    page.on("console", lambda message: troubles.append(message.text) if message.type in {"error", "warning"} else None)
-    page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith((url, "data:")) else None)
-    return page, troubles
-
-
 @pytest.mark.parametrize(("locale", "log", "allow"), [("en-GB", "Log", "Allow"), ("zh-CN", "日志", "放行")])
 @pytest.mark.parametrize("width", [360, 1280])
 def test_why_was_this_blocked_and_undo_it(browser: Browser, url: str, locale: str, log: str, allow: str, width: int) -> None:
-    page, troubles = opened(browser, url, locale, width)
+    tab = watched(browser, url, locale, width)
+    page = tab.page
     page.goto(url)
     page.locator(".bar__link:visible, .rail__link:visible").filter(has_text=log).first.click()
     page.locator("tr.log-row", has_text="poki.example").locator(".actions a").click()
@@ -63,13 +45,14 @@ def test_why_was_this_blocked_and_undo_it(browser: Browser, url: str, locale: st
     toast.wait_for()
     assert "poki.example" in toast.inner_text()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert troubles == []
+    assert tab.troubles == []
 
 
 def test_live_log_holds_still_under_the_pointer(browser: Browser, tmp_path: Path) -> None:
     fill(tmp_path, usual(time.time()))
     with served(tmp_path) as url, closing(wiring.open_store(loaded_for(tmp_path).settings)) as store:
-        page, troubles = opened(browser, url)
+        tab = watched(browser, url)
+        page = tab.page
         page.goto(f"{url}/log?live=1")
         page.wait_for_timeout(int(2000 * EVERY_S))
         store.log.write([decision(time.time(), "https://first.example/")])
@@ -83,4 +66,4 @@ def test_live_log_holds_still_under_the_pointer(browser: Browser, tmp_path: Path
         page.mouse.move(5, 5)
         page.locator("tr.log-row", has_text="s249.example").first.wait_for()
         assert page.locator("tr.log-row").count() <= 200
-        assert troubles == []
+        assert tab.troubles == []

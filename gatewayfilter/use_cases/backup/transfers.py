@@ -98,8 +98,7 @@ def shown_changes(store: Store, loaded: Loaded, upload: BinaryIO) -> list[KindCh
     Raises:
         BackupError, StoreError: it cannot be used.
     """
-    with transfer_file(loaded.settings.data_dir) as path:
-        _keep(upload, path)
+    with _received(loaded, upload) as path:
         return Restore(store, _places(loaded)).preview(path)
 
 
@@ -110,11 +109,21 @@ def restored(store: Store, loaded: Loaded, upload: BinaryIO) -> RestoreReport:
         BackupError, StoreError: it cannot be used; nothing was changed.
         SnapshotError: it was restored, but the lists could not be published.
     """
-    with transfer_file(loaded.settings.data_dir) as path:
-        _keep(upload, path)
+    with _received(loaded, upload) as path:
         report = Restore(store, _places(loaded)).carry_out(path)
     publish_now(loaded.settings, store)
     return report
+
+
+@contextmanager
+def _received(loaded: Loaded, upload: BinaryIO) -> Iterator[Path]:
+    """Yields the path of a copy of an upload; errors name the file that was sent, not the copy."""
+    with transfer_file(loaded.settings.data_dir) as path:
+        _keep(upload, path)
+        try:
+            yield path
+        except BackupError as error:
+            raise BackupError(str(error).replace(str(path), "the file")) from error
 
 
 def _keep(upload: BinaryIO, path: Path) -> None:

@@ -5,38 +5,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from fastapi.routing import APIRoute
 
-from gatewayfilter.web import pages
+from tests.web.page_addresses import fields_of, page_routes
 from tests.web.web_fakes import Dashboard, dashboard
 
 HOSTILE = [
     '"><script>alert(1)</script>', "javascript:alert(1)", "a\u202egnp.exe", "a\x00b", "x" * 2_000, "{{7*7}}",
     "<img src=x onerror=alert(1)>", '"><img src=x>', "\ud83d", "%00%ff", "' or 1=1 --", "../../etc/passwd", "\r\nset-cookie: x=y",
 ]  # fmt: skip
-ENDLESS = ("events", "live", "stream")
-
-
-def addresses() -> list[str]:
-    """Returns the paths of all pages."""
-    found = [
-        route.path
-        for router in pages.routers()
-        for route in router.routes
-        if isinstance(route, APIRoute) and "GET" in (route.methods or ()) and not any(word in route.path for word in ENDLESS)
-    ]
-    return sorted(set(found))
-
-
-def fields_of(path: str) -> list[str]:
-    """Returns the names of the parameters of a page's address."""
-    for router in pages.routers():
-        for route in router.routes:
-            if isinstance(route, APIRoute) and route.path == path and "GET" in (route.methods or ()):
-                own = list(route.dependant.query_params)
-                own += [field for one in route.dependant.dependencies for field in one.query_params]
-                return [field.alias for field in own]
-    return []
 
 
 def filled(opened: Dashboard) -> int:
@@ -63,8 +39,8 @@ def filled(opened: Dashboard) -> int:
 def test_no_page_executes_what_it_shows(tmp_path: Path) -> None:
     with dashboard(tmp_path / "state") as opened:
         assert filled(opened) > 30
-        for path in addresses():
-            fields = fields_of(path)
+        for route in page_routes():
+            path, fields = route.path, fields_of(route)
             for text in HOSTILE:
                 value = text.encode("utf-8", "replace").decode()
                 url = re.sub(r"\{[^}]*\}", quote(value, safe="").replace("\\", r"\\"), path)

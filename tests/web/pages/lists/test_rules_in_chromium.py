@@ -8,43 +8,23 @@ import pytest
 from gatewayfilter import wiring
 from gatewayfilter.model import Request
 from gatewayfilter.urls import parse_url
+from tests.web.browser_checks import BINARY, chromium, watched
 from tests.web.web_fakes import loaded_for, served
 
-sync_api = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.real,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's Chromium"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
 
 
 @pytest.mark.parametrize(("locale", "add"), [("en-GB", "Add"), ("zh-CN", "添加")])
 def test_a_rule_is_explained_added_and_in_force(tmp_path: Path, locale: str, add: str) -> None:
     loaded = loaded_for(tmp_path)
     wiring.prepare_data_dir(loaded.settings)
-    complaints: list[str] = []
     with closing(wiring.open_store(loaded.settings)) as store:
         engine = wiring.open_engine(loaded.settings, store)
         request = Request(parse_url("https://www.shop.example/x"))
         assert not engine.decide(request).blocked
-        with served(tmp_path) as url, sync_api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
-            page = browser.new_context(locale=locale, viewport={"width": 360, "height": 800}).new_page()
-            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+        with served(tmp_path) as url, chromium() as browser:
+            tab = watched(browser, url, locale, 360)
+            page = tab.page
             page.goto(f"{url}/rules")
             page.fill("#f-rules", "shop.example")
             page.wait_for_selector(".explained__line--rule")
@@ -58,5 +38,4 @@ def test_a_rule_is_explained_added_and_in_force(tmp_path: Path, locale: str, add
             page.wait_for_selector("tr [role=switch][aria-checked=false]")
             engine.apply(store.feed.read(engine.feed_seq))
             assert not engine.decide(request).blocked
-            browser.close()
-    assert complaints == []
+            assert tab.troubles == []
