@@ -10,6 +10,8 @@ from babel.messages.catalog import Message
 from babel.messages.extract import extract_from_file
 from babel.messages.pofile import read_po
 
+from gatewayfilter.config import load
+from gatewayfilter.use_cases.setting_values import shown_settings
 from gatewayfilter.web.rendering.catalogs import FOLDER, LANGUAGES, best_language, read_catalog
 
 WEB = FOLDER.parent
@@ -30,6 +32,8 @@ def messages() -> dict[str | tuple[str, ...], str]:
             method, path, keywords=keywords, options={"extensions": "jinja2.ext.i18n", "trimmed": "false", "silent": "false"}
         ):
             found.setdefault(message, f"{path.relative_to(WEB)}:{line}")
+    for one in shown_settings(load()):
+        found.setdefault(one.description, f"setting {one.key}")
     return found
 
 

@@ -73,6 +73,7 @@ def show(request: Request, services: Services, _: Viewer, form: Annotated[CheckF
         steps=() if found is None else steps_of(found),
         problem=problem,
         names=sorted(services.store.policies.read().clients, key=str.casefold)[:_MOST_NAMES],
+        services_by_id=services.services,
         types=[kind.value for kind in ResourceType],
     )
 

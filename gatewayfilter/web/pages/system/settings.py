@@ -6,11 +6,11 @@ from fastapi import Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from gatewayfilter.errors import ConfigError
-from gatewayfilter.use_cases.setting_values import change_setting, shown_settings
+from gatewayfilter.use_cases.setting_values import ShownSetting, change_setting, shown_settings
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.pages import gettext, render
 from gatewayfilter.web.routers import PageRouter
 
 router = PageRouter()
@@ -49,10 +49,12 @@ def _page(
     request: Request, services: Services, wanted: str, *, changed: str = "", error: str = "", wrong: str = "", typed: str = ""
 ) -> HTMLResponse:
     words = wanted.lower().split()
-    sections: dict[str, list[object]] = {}
+    sections: dict[str, list[tuple[ShownSetting, str]]] = {}
     for one in shown_settings(services.reloaded()):
-        if all(word in one.key.lower() or word in one.description.lower() for word in words):
-            sections.setdefault(one.key.rpartition(".")[0], []).append(one)
+        description = gettext(request, one.description)
+        searched = f"{one.key}\n{one.description}\n{description}".lower()
+        if all(word in searched for word in words):
+            sections.setdefault(one.key.rpartition(".")[0], []).append((one, description))
     return render(
         request,
         "system/settings.html",

@@ -24,7 +24,7 @@ class LogRow:
         device: name of the client, or what is logged of it.
         address: as logged.
         icon: of the device.
-        host, rest: of the URL, with what stands before and after it.
+        host, rest: of the URL, with what stands after it.
         whom: whom an action on this row is for, as `log_actions.act_on_url` takes it.
         decisions, blocked: numbers of those it stands for.
         more: address with all of them, `""` for one alone.
@@ -35,7 +35,6 @@ class LogRow:
     device: str
     address: str
     icon: str
-    scheme: str
     host: str
     rest: str
     url: str
@@ -88,7 +87,7 @@ class LogRows:
         address = client_of(record)
         name = self._clients.name(address)
         client = self._policies.clients.get(name)
-        scheme, _, after = record.url.partition("://") if "://" in record.url else ("", "", record.url)
+        after = record.url.partition("://")[2] or record.url
         host = after.partition("/")[0].partition("?")[0]
         return LogRow(
             number,
@@ -96,7 +95,6 @@ class LogRows:
             name or address,
             address,
             client.icon if client is not None and client.icon else _ICON,
-            "" if scheme in {"https", ""} else f"{scheme}://",
             host,
             after[len(host) :][:_LONGEST_SHOWN],
             record.url,

@@ -144,6 +144,7 @@ def _explained(  # noqa: PLR0913  what if, or what was made
         site=_site(row),
         may_act=identity.may(Role.ADMIN) and bool(row.host),
         names=names,
+        services_by_id=services.services,
         groups=sorted(policies.groups),
         group=policies.clients[row.device].group if row.device in policies.clients else "",
         what_if_client=client,
