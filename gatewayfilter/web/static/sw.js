@@ -1,3 +1,21 @@
-// Service worker, so that browsers offer to install the dashboard. It caches nothing: every page comes from the filter.
+// Service worker of the installed app. It keeps nothing: every page comes from the filter. Where the filter does not answer,
+// it shows that, with a link to try again.
+const WORDS = {
+  en: ["The filter does not answer", "Is this device in the network of the filter, and does the filter run?", "Try again"],
+  zh: ["过滤器没有应答", "请确认本设备在过滤器所在的网络中，并且过滤器正在运行。", "重试"],
+};
+
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener("fetch", (event) => {
+  if (event.request.mode === "navigate" && event.request.method === "GET") event.respondWith(fetch(event.request).catch(unanswered));
+});
+
+// The link leads to the page itself: an empty address is that of the page.
+function unanswered() {
+  const language = self.navigator.language.startsWith("zh") ? "zh" : "en";
+  const [title, advice, again] = WORDS[language];
+  const html = `<!DOCTYPE html><html lang="${language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>GatewayFilter</title><main><h1>${title}</h1><p>${advice}</p><p><a href="">${again}</a></p></main></html>`;
+  return new Response(html, { status: 503, headers: { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" } });
+}
