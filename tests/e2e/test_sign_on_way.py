@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from gatewayfilter.model import Role
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.accounts import Accounts as AccountChanges
-from tests.e2e.chromium import BINARY
-from tests.e2e.test_dashboard_bedtime import ARGUMENTS
 from tests.use_cases.sign_on.oidc_provider import CLIENT, SECRET
+from tests.web.browser_checks import BINARY, chromium
 from tests.web.web_fakes import Accounts, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
@@ -46,10 +45,9 @@ def test_a_parent_logs_in_at_the_provider(locale: str, button: str, failed: str,
     settings: dict[str, object] = {f"web__oidc__{key}": value for key, value in oidc.items()}
     with (
         served(state, Accounts(), **settings, web__oidc__approver_values=("parents",)) as address,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
         base = address.replace("127.0.0.1", "localhost")  # another site than 127.0.0.1, where the provider is
-        browser = playwright.chromium.launch(executable_path=BINARY, args=ARGUMENTS)
         context = browser.new_context(base_url=base, locale=locale, viewport={"width": 1280, "height": 800})
         page = context.new_page()
         faults: list[str] = []
@@ -69,13 +67,10 @@ def test_a_parent_logs_in_at_the_provider(locale: str, button: str, failed: str,
         page.goto("/login/oidc/callback?state=x&code=y")
         expect(page.get_by_role("main")).to_contain_text("state")
         assert Axe().run(page).violations_count == 0
-        browser.close()
     with (
         served(state, Accounts(), **settings, web__oidc__approver_values=("others",)) as address,
-        sync_playwright() as playwright,
+        chromium() as browser,
     ):
-        browser = playwright.chromium.launch(executable_path=BINARY, args=ARGUMENTS)
         page = browser.new_context(base_url=address.replace("127.0.0.1", "localhost"), locale=locale).new_page()
         page.goto("/login/oidc")
         expect(page.get_by_role("main")).to_contain_text(failed)
-        browser.close()

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests.e2e.chromium import BINARY
+from tests.web.browser_checks import BINARY, chromium
 from tests.web.learning_site import site
 from tests.web.web_fakes import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
 
-ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 WORDS = {
     "en-GB": ("Fetch it", "Field", "Links", "Save and use it", "It is saved.", "Undo"),
     "zh-CN": ("抓取", "字段", "链接", "保存并启用", "已保存。", "撤销"),
@@ -25,10 +24,8 @@ WORDS = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=BINARY, args=ARGUMENTS)
+    with chromium() as launched:
         yield launched
-        launched.close()
 
 
 def opened(browser: Browser, base: str, locale: str, width: int = 1280, scheme: str = "light") -> tuple[Page, list[str]]:
