@@ -1,7 +1,6 @@
 """The package's source files as the tests of the tree's shape see them."""
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -28,11 +27,11 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+@cache
+def functions(path: Path) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """Functions and methods of a module, nested ones too."""
-    for node in ast.walk(ast.parse(text_of(path))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+    found = ast.walk(ast.parse(text_of(path)))
+    return tuple(node for node in found if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def sub_packages() -> list[str]:

@@ -1,6 +1,7 @@
 """Templates of the dashboard rendered by Jinja alone: what rendering gives them, as plain stand-ins."""
 
 from datetime import UTC
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,8 +26,9 @@ HOSTILE: Final = (
 )
 
 
+@cache
 def environment(prefix: str = "/static/") -> Environment:
-    """Returns an environment with the filters and functions that templates may use, in plain English."""
+    """Returns an environment with the filters and functions that templates may use, in plain English. It keeps templates."""
     found = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, extensions=["jinja2.ext.i18n"]
     )

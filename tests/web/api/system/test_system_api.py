@@ -75,12 +75,13 @@ def test_pages_of_the_system_are_shown(tmp_path: Path, path: str) -> None:
         assert 'lang="zh' in answer.text
 
 
-@pytest.mark.parametrize("path", ["/https", "/settings", "/backup"])
-def test_they_are_for_admins(tmp_path: Path, path: str) -> None:
-    for identity in (VIEWER, APPROVER):
-        with dashboard(tmp_path, identity) as web:
+@pytest.mark.parametrize("identity", [VIEWER, APPROVER], ids=["viewer", "approver"])
+def test_they_are_for_admins(tmp_path: Path, identity: Identity) -> None:
+    with dashboard(tmp_path, identity) as web:
+        shown = web.client.get("/api").text
+        for path in ("/https", "/settings", "/backup"):
             assert web.client.get(path).status_code == 403
-            assert f'href="{path}"' not in web.client.get("/api").text
+            assert f'href="{path}"' not in shown
 
 
 def test_a_wrong_setting_stays_in_its_field(tmp_path: Path) -> None:
