@@ -135,6 +135,7 @@ def test_news_of_gambling_is_not_gambling(classifier: PageClassifier) -> None:
     assert not found.harmful, describe(found)
 
 
+@pytest.mark.slow
 def test_real_pages_are_not_blocked(classifier: PageClassifier, in_use: PageClassifier, data_folder: Path) -> None:
     files = sorted((data_folder / "pages" / "html").glob("*.gz"))
     if not files:

@@ -23,7 +23,8 @@ def learned(gateway: GatewayProcess, url: str) -> Answer:
     return until("block page", visit, VERDICT_S)
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("http", marks=pytest.mark.slow), "https"])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["http", "https"])
 def test_first_visit_passes_and_the_next_one_is_blocked(
     gateway: GatewayProcess, http_site: Origin, https_site: Origin, scheme: str
 ) -> None:

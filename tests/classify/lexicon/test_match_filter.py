@@ -102,6 +102,7 @@ def test_the_same_is_near(far: int, between: str) -> None:
         assert list(fast(text).items()) == list(plain(text).items())
 
 
+@pytest.mark.slow
 @needs_compiled
 def test_the_bundled_words_find_the_same(lexicon: Lexicon) -> None:
     fast = Scanner(lexicon)
