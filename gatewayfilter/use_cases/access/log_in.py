@@ -147,9 +147,14 @@ class LogIn:
             wait = self._begin(folded, account, source)
             if wait > 0:
                 return LogInResult(LogInStatus.WAIT, wait_s=wait)
+        device = self._device(account, source)
+        wait = self._throttle.begin_code(folded, device=device)
+        if wait > 0:
+            return LogInResult(LogInStatus.WAIT, wait_s=wait)
         if not self._accounts.use_code(account, code):
             still = found.codes < _MOST_CODES
             return LogInResult(LogInStatus.CODE_NEEDED if still else LogInStatus.WRONG, pending=pending if still else "")
+        self._throttle.code_succeeded(folded, device=device)
         with self._lock:
             self._pending.pop(pending, None)
         self._succeeded(folded, account, source)

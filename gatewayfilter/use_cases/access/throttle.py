@@ -7,6 +7,8 @@ people can run them up, so none of them locks the owner out:
 - The count of the account alone delays by a minute at most, and not in networks from which the account has logged in before.
 - A command on the machine (`gatewayfilter user passwd`) is never delayed.
 
+One-time codes have a count of their own: who tries them has the password already, and a million is not many.
+
 Deviation: the counts are not stored. A restart forgets them, but an attacker cannot restart the filter; a row for each attempt
 would let an attacker write to the database without end.
 """
@@ -22,8 +24,6 @@ from typing import Final
 _MOST: Final = 20_000
 """Counts that are held; of more, those with the oldest failures are forgotten."""
 
-_FORGET_AFTER_S: Final = 3_600.0
-
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
@@ -32,15 +32,19 @@ class _Limit:
     Attributes:
         free: failures without a delay.
         longest_s: the longest delay.
+        forget_s: failures count from the beginning again after so long without one.
     """
 
     free: int
     longest_s: float
+    forget_s: float = 3_600.0
 
 
 _OF_NETWORK: Final = _Limit(free=10, longest_s=900.0)
 _OF_BOTH: Final = _Limit(free=4, longest_s=900.0)
 _OF_ACCOUNT: Final = _Limit(free=20, longest_s=60.0)
+_OF_CODES: Final = _Limit(free=20, longest_s=3_600.0, forget_s=7 * 86_400.0)
+"""Of one-time codes: 24 a day are one in 14,000 found, three of a million being good at a time."""
 
 
 @dataclass(slots=True)
@@ -79,11 +83,30 @@ class LogInThrottle:
         with self._lock:
             wait = max(self._wait(key, limit) for key, limit in limits)
             if wait <= 0:
-                for key, _ in limits:
-                    self._count(key)
+                for key, limit in limits:
+                    self._count(key, limit)
                 while len(self._counts) > _MOST:
                     self._counts.popitem(last=False)
         return wait
+
+    def begin_code(self, account: str, *, device: str = "") -> float:
+        """As `begin`, for a one-time code after a right password: all networks together have few guesses.
+
+        Args:
+            account: the folded name.
+            device: as for `begin`; such a browser is delayed by its own failures alone.
+        """
+        key = account, f"codes {device}" if device else "codes"
+        with self._lock:
+            wait = self._wait(key, _OF_CODES)
+            if wait <= 0:
+                self._count(key, _OF_CODES)
+        return wait
+
+    def code_succeeded(self, account: str, *, device: str = "") -> None:
+        """Forgets the wrong codes of an account."""
+        with self._lock:
+            self._counts.pop((account, f"codes {device}" if device else "codes"), None)
 
     def succeeded(self, account: str, network: str, *, known: bool = False, device: str = "") -> None:
         """Takes the attempt of `begin` back, and forgets the earlier ones of this account from there."""
@@ -94,10 +117,10 @@ class LogInThrottle:
                 elif (count := self._counts.get(key)) is not None:
                     count.failures = max(0, count.failures - 1)
 
-    def _count(self, key: _Key) -> None:
+    def _count(self, key: _Key, limit: _Limit) -> None:
         now = self._clock()
         count = self._counts.pop(key, None) or _Count()
-        count.failures = 1 if now - count.last_at > _FORGET_AFTER_S else count.failures + 1
+        count.failures = 1 if now - count.last_at > limit.forget_s else count.failures + 1
         count.last_at = now
         self._counts[key] = count
 

@@ -128,6 +128,24 @@ def test_codes_cannot_be_guessed(log_in: LogIn, accounts: Accounts, ada: Account
     assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.WAIT  # failures are counted together
 
 
+def test_codes_cannot_be_guessed_from_many_networks(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock) -> None:
+    mark = log_in.with_password("ada", GOOD, HOME).device
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += 10 * STEP_S
+    right = code_at(secret, int(clock.now // STEP_S))
+    wrong = "000000" if right != "000000" else "000001"
+    tried = 0
+    for number in range(40):
+        source = From(f"203.0.113.{number}")
+        pending = log_in.with_password("ada", GOOD, source).pending
+        tried += bool(pending) and log_in.with_code(pending, wrong, source).status is LogInStatus.CODE_NEEDED
+    assert tried <= 20
+    own = replace(HOME, device=mark)  # the owner's browser waits for nobody
+    asked = log_in.with_password("ada", GOOD, own)
+    assert log_in.with_code(asked.pending, right, own).status is LogInStatus.DONE
+
+
 def test_a_pending_log_in_ends(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock) -> None:
     secret = new_secret()
     accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))

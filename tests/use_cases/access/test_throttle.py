@@ -129,3 +129,18 @@ def test_it_is_bounded(throttle: LogInThrottle, monkeypatch: pytest.MonkeyPatch)
 )
 def test_networks(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+def test_all_networks_together_have_few_guesses_at_codes(throttle: LogInThrottle, now: Now) -> None:
+    made, end = 0, now.value + 7 * 86_400.0
+    while now.value < end:
+        wait = throttle.begin_code("ada")
+        made += wait <= 0
+        now.value += max(wait, 0.0)
+    assert 20 < made <= 20 + 14 + 7 * 24  # that of a million codes, three of which are good at a time
+    now.value += 86_400.0
+    assert throttle.begin_code("ada") == 0  # a pause of a day forgets nothing
+    assert throttle.begin_code("ada") > 3_000
+    assert throttle.begin_code("ada", device="hers") == 0
+    throttle.code_succeeded("ada")
+    assert [throttle.begin_code("ada") for _ in range(20)] == [0.0] * 20

@@ -109,10 +109,11 @@ def change(
 @router.delete("/{user_id}", operation_id="delete_user", status_code=204)
 def remove(services: Services, identity: Admin, user_id: UserId, if_match: IfMatch = "") -> Response:
     """Removes an account with its sessions and tokens. The last admin stays."""
-    account = services.access.account(user_id)
-    check_version(if_match, lambda: _version(account))
-    services.access.accounts.remove(account)
-    record(services, identity, "user.removed", account.name)
+    with services.store.changing():
+        account = services.access.account(user_id)
+        check_version(if_match, lambda: _version(account))
+        services.access.accounts.remove(account)
+        record(services, identity, "user.removed", account.name)
     return Response(status_code=204)
 
 
