@@ -27,6 +27,8 @@ from urllib.parse import quote
 import httpx
 import psutil
 from bench_log import drop_cache
+from dashboard_browser import measure_browser
+from dashboard_live import measure_live
 from dashboard_state import build_state, facts
 from filter_process import Filter
 
