@@ -18,6 +18,8 @@ from gatewayfilter.wiring import categories, services, subscriptions
 
 _LOCALTIME: Final = Path("/etc/localtime")
 _ZONES: Final = "zoneinfo/"
+_ADDRESS_OF_AWAY: Final = "192.0.2.255"
+"""For documentation (RFC 5737); a MAC outranks whatever a policy says of an address."""
 
 
 def known_categories(settings: Settings, *, allowing: bool = False) -> set[str]:
@@ -130,7 +132,7 @@ def identity_of(text: str, policies: PolicySet, neighbours: dict[str, str]) -> C
         neighbours: address → MAC.
 
     Raises:
-        PolicyError: it is none of these, or a client that is recognized by its MAC is not on the links now.
+        PolicyError: it is none of these, or a client without an address that is not among the neighbours.
     """
     if text.startswith("user:"):
         return ClientIdentity("", text.removeprefix("user:"))
@@ -160,6 +162,21 @@ def _free_address(network: str, policies: PolicySet) -> str:
     taken = {matcher.value for client in policies.clients.values() for matcher in client.matchers}
     hosts = (str(address) for address in ip_network(network).hosts())
     return next((address for address, _ in zip(hosts, range(len(taken) + 1), strict=False) if address not in taken), "")
+
+
+def neighbours_with(text: str, policies: PolicySet) -> dict[str, str]:
+    """Returns the neighbour table (address → MAC) for a check: the device of a client that is away has an address of no network.
+
+    Args:
+        text: an address, `user:NAME`, or the name of a client.
+        policies: with the clients.
+    """
+    found = neighbours_now()
+    client = policies.clients.get(text)
+    macs = [matcher.value for matcher in client.matchers if matcher.kind is MatcherKind.MAC] if client is not None else []
+    if macs and not set(macs) & set(found.values()):
+        found = {**found, _ADDRESS_OF_AWAY: macs[0]}
+    return found
 
 
 def neighbours_now() -> dict[str, str]:

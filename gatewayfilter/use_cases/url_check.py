@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.policies.compilation import compile_policies
 from gatewayfilter.engine.policies.service_index import ServiceIndex
-from gatewayfilter.use_cases.network_facts import QuotaLeft, identity_of, neighbours_now, quotas_left
+from gatewayfilter.use_cases.network_facts import QuotaLeft, identity_of, neighbours_with, quotas_left
 from gatewayfilter.use_cases.people.client_policy import ClientPolicyView, client_policy
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check_url(
     known: Client | None = None
     quotas: list[QuotaLeft] = []
     if client:
-        neighbours = neighbours_now()
+        neighbours = neighbours_with(client, policies)
         engine.set_neighbours(neighbours)
         identity = identity_of(client, policies, neighbours)
         request = replace(request, client=identity.address, user=identity.user)

@@ -41,7 +41,7 @@ def check_service_hosts(invocation: Invocation, service: str, client: str, at: f
     Raises:
         PolicyError: there is no such service or client.
     """
-    from gatewayfilter.use_cases.network_facts import ClientIdentity, identity_of, neighbours_now
+    from gatewayfilter.use_cases.network_facts import ClientIdentity, identity_of, neighbours_with
     from gatewayfilter.wiring import open_engine, services
 
     settings = invocation.settings()
@@ -51,9 +51,10 @@ def check_service_hosts(invocation: Invocation, service: str, client: str, at: f
         engine = open_engine(settings, store, clock=time.time if at is None else lambda: at)
         identity = ClientIdentity("")
         if client:
-            neighbours = neighbours_now()
+            policies = store.policies.read()
+            neighbours = neighbours_with(client, policies)
             engine.set_neighbours(neighbours)
-            identity = identity_of(client, store.policies.read(), neighbours)
+            identity = identity_of(client, policies, neighbours)
     found: list[HostCheck] = []
     for host in catalogue[service].hosts:
         verdict = engine.decide_host(host, identity.address, identity.user)

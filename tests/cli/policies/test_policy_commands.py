@@ -152,6 +152,15 @@ def test_bad_input_is_one_sentence_and_changes_nothing(family: Cli, arguments: S
     assert [family(*command, "--json").json for command in commands] == before
 
 
+def test_check_of_a_device_that_is_away(family: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.use_cases.network_facts.neighbours_now", lambda: {"10.0.0.8": "00:00:00:00:00:01"})
+    assert family("client", "add", "phone", "--address", "aa:bb:cc:00:11:22", "--group", "kids").code == 0
+    assert family("policy", "set", "strict", "services=tiktok").code == 0
+    answer = family("check", "https://tiktok.com/", "--client", "phone")
+    assert "client phone, group kids" in answer.out
+    assert answer.code == family("check", "--service", "tiktok", "--client", "phone").code == 1
+
+
 def test_check_shows_what_holds_for_a_client_at_a_time(family: Cli) -> None:
     family("schedule", "add", "bedtime", "--policy", "strict", "--block", "all", "--daily", "21:00-06:00", "--timezone", "UTC")
     family("list", "add", "--allow", "school.example", "--for", "group:kids")
