@@ -6,11 +6,7 @@ marked. It does not fail for them: how fast a CPU is says nothing of a change.
 
 import os
 import signal
-import sys
 from collections.abc import Generator
-from contextlib import suppress
-from importlib import import_module
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -29,7 +25,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 BUDGET_S = 2.0
 """CPU time of a test and the processes that it waited for, fixtures left out; the load of the machine does not count."""
 _PROPERTY = "cpu_s"
-_TESTS = Path(__file__).parent
 
 
 def _cpu_s() -> float:
@@ -55,24 +50,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"more than {BUDGET_S:g} s of CPU time: cheapen them or mark them slow")
         for cpu_s, test in above:
             terminalreporter.write_line(f"{cpu_s:5.1f} s {test}")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection(session: pytest.Session) -> None:
-    """Has each process of a parallel run import its share of the test modules first.
-
-    pytest compiles a test module when it is first imported, which takes 14 s for all of them, and keeps the result. In the same
-    order every process would compile every module.
-    """
-    share = getattr(session.config, "workerinput", None)
-    if share is None or sys.dont_write_bytecode or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    files = sorted(_TESTS.rglob("test_*.py"))
-    for path in files[int(share["workerid"].removeprefix("gw")) :: share["workercount"]]:
-        if str(path.parent) not in sys.path:
-            sys.path.insert(0, str(path.parent))  # as pytest does
-        with suppress(Exception, pytest.skip.Exception):  # pytest tells when it collects the module
-            import_module(path.stem)
 
 
 class NewDatabases:
