@@ -30,6 +30,7 @@ _NAMES: Final = {
     "address": "author",
 }
 _ATTRIBUTES: Final = {"meta": "content", "img": "src", "time": "datetime", "a": "href"}
+_LANDMARKS: Final = frozenset({"article", "main", "header", "footer", "nav", "aside"})
 _WITHOUT_TEXT: Final = frozenset({"meta", "img"})
 
 
@@ -130,10 +131,27 @@ class SelectorFinder:
         chosen: dict[int, str] = {}
         for expression, count in known.items():  # of selectors with the same matches, the first: it is the plainest
             chosen.setdefault(count, expression)
-        if 1 not in chosen and self._outline.allows_positions and node.matches(path := _css_path(node)):
+        if 1 not in chosen and self._outline.allows_positions and node.matches(path := self._path(node)):
             found = self._matches(path)
             chosen[len(found)] = path
         return [Proposal("css", chosen[count], count) for count in sorted(chosen)][:_MOST_PROPOSALS]
+
+    def _path(self, node: Any) -> str:
+        """Returns a selector by place: from the nearest element on that an id, a class or its tag singles out."""
+        steps: list[str] = []
+        while node is not None and (node.tag or "#")[0] != "#":
+            if steps and (alone := self._alone(node)):
+                steps.append(alone)
+                break
+            steps.append(_step(node))
+            node = node.parent
+        return " > ".join(reversed(steps))
+
+    def _alone(self, node: Any) -> str:
+        identity = _plain(node.getattr("id"))
+        signs = [f"#{identity}"] if identity else [f"{node.tag}.{name}" for name in _classes(node)[:2]]
+        signs += [node.tag] if node.tag in _LANDMARKS or node.tag == "body" else []
+        return next((sign for sign in signs if (found := self._matches(sign)) is not None and len(found) == 1), "")
 
     def _links(self, node: Any, element: OutlineElement, fields: list[Proposal]) -> list[Proposal]:
         if element.tag == "a":
@@ -196,7 +214,7 @@ def _below(node: Any, inner: str) -> Iterator[str]:
         if classes := _classes(parent):
             yield f"{tag}.{classes[0]}{sign}{inner}"
             named += 1
-        elif tag in {"article", "main", "header", "footer", "nav", "aside"}:
+        elif tag in _LANDMARKS:
             yield f"{tag}{sign}{inner}"
             named += 1
         parent, steps = parent.parent, steps + 1
@@ -224,24 +242,17 @@ def _classes(node: Any) -> list[str]:
     return [name for name in (value or "")[:1_000].split()[:8] if _NAME.fullmatch(name)]
 
 
-def _css_path(node: Any) -> str:
-    """Returns a selector by the place of an element: from the nearest element with an id on."""
-    steps: list[str] = []
-    while node is not None and (node.tag or "#")[0] != "#":
-        if steps and (identity := _plain(node.getattr("id"))):
-            steps.append(f"#{identity}")
-            break
-        steps.append(node.tag if node.tag in {"html", "body", "head"} else f"{node.tag}:nth-of-type({_place(node)})")
-        node = node.parent
-    return " > ".join(reversed(steps))
-
-
-def _place(node: Any) -> int:
-    place, before = 1, node.prev_element
+def _step(node: Any) -> str:
+    """Returns the tag of an element, with its place among those of its tag where there are several."""
+    place, before, behind = 1, node.prev_element, node.next_element
     while before is not None:
         place += before.tag == node.tag
         before = before.prev_element
-    return place
+    while place == 1 and behind is not None:
+        if behind.tag == node.tag:
+            return f"{node.tag}:nth-of-type(1)"
+        behind = behind.next_element
+    return f"{node.tag}:nth-of-type({place})" if place > 1 else str(node.tag)
 
 
 def _field_name(node: Any, element: OutlineElement) -> str:

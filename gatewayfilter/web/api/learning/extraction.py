@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import Path, Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import ClassifyError
@@ -10,8 +10,9 @@ from gatewayfilter.use_cases.learning.extraction_work import LONGEST_NAME, LONGE
 from gatewayfilter.web.access.changes import IfMatch, based_on, etag
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.routers import ApiRouter
 
-router = APIRouter(prefix="/extraction-rules", tags=["extraction rules"])
+router = ApiRouter("/extraction-rules", tags=["extraction rules"])
 
 Name = Annotated[
     str, Path(min_length=1, max_length=LONGEST_NAME, pattern=r"^[a-z0-9][a-z0-9_-]*$", description="Name of the rule.")

@@ -2,8 +2,9 @@
 
 import re
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Path, Query, Request, Response
+from fastapi import Form, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import ClassifyError, GatewayFilterError
@@ -14,14 +15,16 @@ from gatewayfilter.web.access.forms import Form as FormFields
 from gatewayfilter.web.access.identity import Admin, Role, Viewer
 from gatewayfilter.web.pages.learning.extraction_form import EditorForm, read_editor
 from gatewayfilter.web.rendering.pages import gettext, is_partial, render
+from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
-router = APIRouter()
+router = PageRouter()
 
 NEW: Final = "new"
 """The last part of the address of the editor for a new rule: no rule made here is called so."""
 Name = Annotated[str, Path(max_length=LONGEST_NAME, pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 Version = Annotated[int, Query(ge=0, lt=10**9)]
+Key = Annotated[str, Query(max_length=40)]
 Number = Annotated[int, Query(ge=0, lt=2**53)]
 _UNNAMED: Final = re.compile(r"[^a-z0-9]+")
 
@@ -58,13 +61,17 @@ def edit(request: Request, services: Services, who: Admin, fields: FormFields) -
 
 
 @router.get("/crawler/rules/{name}")
-def rule(request: Request, services: Services, identity: Viewer, name: Name, version: Version = 0, saved: Number = 0) -> Response:
+def rule(
+    request: Request, services: Services, identity: Viewer, name: Name, version: Version = 0, saved: Number = 0, page: Key = ""
+) -> Response:
     """Shows a rule: in the editor, or to whom may not edit it, of an earlier version and of a removed rule as text."""
     found = services.extraction.rule(name, version)
     undo = undo_url(saved)
     if identity.may(Role.ADMIN) and found["version"] == found["current"]:
         form = EditorForm(name=name, version=found["current"])
         form.take(found["form"])
+        if (shelved := services.shelf.find(page)) is not None:
+            form.page, form.address = page, shelved.url
         return _editor(request, services, form, rule=found, undo=undo)
     return render(request, "learning/extraction_rule.html", active="crawler", rule=found, undo=undo)
 
@@ -113,7 +120,7 @@ def _saved(request: Request, services: WebServices, who: Admin, form: EditorForm
         raise ClassifyError(gettext(request, "Give the rule a name of its own."))
     source = form.source.replace("\r\n", "\n") + "\n" if as_text else work.source(form.rule())
     change, entry_id = work.save(who.actor, form.name, source, form.version)
-    url = f"/crawler/rules/{change['name']}?saved={entry_id}"
+    url = f"/crawler/rules/{change['name']}?{urlencode({'saved': entry_id, 'page': form.page})}"
     if is_partial(request):
         return Response(headers={"hx-redirect": url})
     return RedirectResponse(url, 303)

@@ -91,6 +91,7 @@ def test_a_rule_is_made_by_clicks_and_read_by_the_command(browser: Browser, tmp_
         page.get_by_text(is_saved).wait_for()
         found = read_by_command(tmp_path, f"{news}/story/9")
         assert found["fields"] == {"headline": ["A bridge for the harbour"]}
+        assert page.locator("#stage .el--hit").count() == 4  # the page is still there
         assert found["links"] == [f"{news}/story/{number}" for number in (2, 3, 4)]
         page.locator("main .notice").get_by_role("button", name=undo).click()
         page.locator("#toasts .toast").wait_for()
