@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gatewayfilter import wiring
 from gatewayfilter.config import Loaded, Settings, load
@@ -110,7 +110,7 @@ class WebServices:
     def access(self) -> DashboardAccess:
         """Accounts, sessions, tokens, the audit log and undo."""
         take_back = partial(self.editing.run, "gatewayfilter.use_cases.learning.extraction_jobs:take_back", self.settings)
-        return DashboardAccess(self.settings, self.store, take_back, self.clock)
+        return DashboardAccess(self.settings, self.store, take_back, self.clock, _SourceUndo(self))
 
     @property
     def extraction(self) -> ExtractionWork:
@@ -259,6 +259,19 @@ class WebServices:
             if self._names is None or time.monotonic() >= self._names_until:
                 self._names, self._names_until = LogClients(self.store, self.settings), time.monotonic() + _NAMES_S
             return self._names
+
+
+class _SourceUndo:
+    """Takes changes of subscriptions back in the background."""
+
+    def __init__(self, services: WebServices) -> None:
+        self._services = services
+
+    def take_back(self, pairs: Sequence[Sequence[Mapping[str, Any] | None]]) -> dict[str, Any]:
+        from gatewayfilter.use_cases.lists.source_undo import SourceUndo  # noqa: PLC0415  when it is wanted
+
+        worker = self._services.source_worker
+        return SourceUndo(self._services.settings, lambda found: worker.start("put_back", "", found)).take_back(pairs)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -70,16 +71,17 @@ def list_entries(invocation: Invocation, *, who: str, action: str, undoable: boo
 @click.pass_obj
 def undo_entry(invocation: Invocation, *, number: int) -> None:
     """Take a change back, unless somebody has changed the same since. The undo is recorded, and can be taken back itself."""
-    from functools import partial
-
     from gatewayfilter.model import Role
     from gatewayfilter.use_cases.access.undo import Undo
     from gatewayfilter.use_cases.learning.extraction_rules import take_back
+    from gatewayfilter.use_cases.lists import source_jobs
+    from gatewayfilter.use_cases.lists.source_undo import SourceUndo
     from gatewayfilter.wiring import review_service
 
     with invocation.store() as store:
         settings = invocation.settings()
-        undo = Undo(store, lambda: review_service(settings, store), partial(take_back, settings))
+        sources = SourceUndo(settings, partial(source_jobs.put_back, settings))
+        undo = Undo(store, lambda: review_service(settings, store), partial(take_back, settings), sources=sources)
         entry = undo.undo(number, command_actor(), Role.ADMIN)
     say(f"Taken back: {entry.action} {entry.subject}".rstrip())
 

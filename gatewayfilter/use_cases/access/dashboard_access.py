@@ -20,7 +20,7 @@ from gatewayfilter.use_cases.access.passwords import Passwords
 from gatewayfilter.use_cases.access.sessions import Sessions
 from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from gatewayfilter.use_cases.access.tokens import ApiTokens
-from gatewayfilter.use_cases.access.undo import RuleUndo, Undo
+from gatewayfilter.use_cases.access.undo import RuleUndo, SourceUndo, Undo
 from gatewayfilter.wiring import review_service
 
 WEB_KEY: Final = "web.key"
@@ -37,12 +37,20 @@ class DashboardAccess:
         store: the database.
         extraction: takes changes of extraction rules back.
         clock: Unix seconds.
+        sources: undoes changes of subscriptions.
 
     Raises:
         StartupError: the key can be neither read nor made.
     """
 
-    def __init__(self, settings: Settings, store: Store, extraction: RuleUndo, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        extraction: RuleUndo,
+        clock: Callable[[], float] = time.time,
+        sources: SourceUndo | None = None,
+    ) -> None:
         key = load_key(settings.data_dir, WEB_KEY)
         passwords = Passwords()
         self._store = store
@@ -54,7 +62,7 @@ class DashboardAccess:
         admins_only = oidc.is_on and oidc.passwords is PasswordUse.ADMINS
         self.log_in = LogIn(store, key, passwords, LogInThrottle(), clock, admins_only=admins_only)
         self.trail = AuditTrail(store, clock)
-        self.undo = Undo(store, lambda: review_service(settings, store), extraction, clock)
+        self.undo = Undo(store, lambda: review_service(settings, store), extraction, clock, sources)
 
     def has_accounts(self) -> bool:
         """Returns whether there is an account; without any, the browser offers to make the first one."""

@@ -25,6 +25,7 @@ REQUESTS = "requests"
 REVIEWS = "reviews"
 LINK = "link"
 EXTRACTION = "extraction"
+SOURCES = "sources"
 
 type Inverse = dict[str, Any]
 

@@ -9,7 +9,7 @@ from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import Actor, AuditEntry, ManualRule, PolicyItem, PolicySet, Role, from_record, kind_of_item
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
-from gatewayfilter.use_cases.access.inverses import EXTRACTION, LINK, LISTS, REQUESTS, REVIEWS, item_of, rule_of
+from gatewayfilter.use_cases.access.inverses import EXTRACTION, LINK, LISTS, REQUESTS, REVIEWS, SOURCES, Inverse, item_of, rule_of
 from gatewayfilter.use_cases.requests import RequestDecisions
 
 OFFERED: Final = 10
@@ -33,6 +33,14 @@ class ReviewUndo(Protocol):
         ...
 
 
+class SourceUndo(Protocol):
+    """Takes changes of subscriptions back (`use_cases.lists.source_undo`)."""
+
+    def take_back(self, pairs: Sequence[Sequence[Mapping[str, Any] | None]]) -> Inverse:
+        """Begins to take them back, and returns the inverse of that; raises `UndoError` where they were changed since."""
+        ...
+
+
 class Undo:
     """Takes recorded changes back.
 
@@ -41,6 +49,7 @@ class Undo:
         reviews: makes what undoes decisions on review tasks; called only for those.
         extraction: takes changes of extraction rules back.
         clock: Unix seconds.
+        sources: undoes changes of subscriptions, `None` where it cannot be done.
     """
 
     def __init__(
@@ -49,10 +58,12 @@ class Undo:
         reviews: Callable[[], ReviewUndo],
         extraction: RuleUndo,
         clock: Callable[[], float] = time.time,
+        sources: SourceUndo | None = None,
     ) -> None:
         self._store = store
         self._reviews = reviews
         self._extraction = extraction
+        self._sources = sources
         self._clock = clock
         self._trail = AuditTrail(store, clock)
 
@@ -91,10 +102,13 @@ class Undo:
                 self._put_back(undo)
                 self._mark(entry, actor)
             return
-        if kind not in {REQUESTS, REVIEWS, LINK, EXTRACTION}:
-            raise ValueError(kind)
+        again: Inverse | None = None
         if kind == EXTRACTION:
             self._extraction([(str(name), int(before), int(after)) for name, before, after in undo["rules"]])
+        elif kind == SOURCES and self._sources is not None:
+            again = self._sources.take_back(undo["items"])
+        elif kind not in {REQUESTS, REVIEWS, LINK}:
+            raise ValueError(kind)
         elif kind == REQUESTS:
             self._withdraw(undo["decided"])
         elif kind == REVIEWS:
@@ -102,7 +116,7 @@ class Undo:
         elif self._store.bypass.revoke(int(undo["number"]), self._clock()) is None:
             raise UndoError("the link is no longer there")
         self._mark(entry, actor)
-        self._trail.record(actor, UNDONE, entry.subject, f"{entry.entry_id}: {entry.action}")
+        self._trail.record(actor, UNDONE, entry.subject, f"{entry.entry_id}: {entry.action}", again)
 
     def _mark(self, entry: AuditEntry, actor: Actor) -> None:
         if not self._store.audit.mark_undone(entry.entry_id, self._clock(), actor.name):

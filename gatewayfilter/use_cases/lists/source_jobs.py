@@ -12,6 +12,7 @@ from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, SourceFile, UpdateResult, UpdateStatus
 from gatewayfilter.sources.preview import Preview
+from gatewayfilter.use_cases.lists import source_undo
 from gatewayfilter.use_cases.lists.source_changes import (
     SourceOptions,
     add_source,
@@ -21,6 +22,7 @@ from gatewayfilter.use_cases.lists.source_changes import (
     preview_source,
     update_sources,
 )
+from gatewayfilter.use_cases.lists.source_undo import Pairs
 from gatewayfilter.wiring import open_store, publish_now
 
 _SAMPLES: Final = 10
@@ -72,6 +74,13 @@ def remove(settings: Settings, name: str) -> list[dict[str, Any]]:
     changeable_sources(settings).remove(name)
     publish(settings)
     return [{"name": name, "status": "removed", "entries": 0, "error": ""}]
+
+
+def put_back(settings: Settings, pairs: Pairs) -> list[dict[str, Any]]:
+    """Takes changes of subscriptions back, and publishes."""
+    names = source_undo.put_back(settings, pairs)
+    publish(settings)
+    return [{"name": name, "status": "undone", "entries": 0, "error": ""} for name in names]
 
 
 def publish(settings: Settings) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources import Subscription
 from gatewayfilter.use_cases.lists.remote_addresses import check_remote
 from gatewayfilter.use_cases.lists.source_changes import find_source, list_bundles, list_catalogue, problem_of
+from gatewayfilter.use_cases.lists.source_undo import inverse_of_adding, inverse_of_removal, inverse_of_switch
 from gatewayfilter.web.access.changes import IfMatch, check_version, etag, record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
@@ -190,8 +191,9 @@ def add(services: Services, identity: Admin, body: NewSource) -> JobModel:
     subject = ", ".join(body.addresses)[:_SHOWN]
     if body.preview:
         return JobModel.of(services.source_worker.start("preview", subject, body.addresses[0], options))
+    undo = inverse_of_adding(services.subscriptions, body.addresses, str(options["name"]))
     state = services.source_worker.start("subscribe", subject, body.addresses, options)
-    record(services, identity, "list.added", subject)
+    record(services, identity, "list.added", subject, undo=undo)
     return JobModel.of(state)
 
 
@@ -255,7 +257,8 @@ def change(services: Services, identity: Admin, name: ListName, body: SourceSwit
     item = find_source(services.settings, name)
     check_version(if_match, lambda: version_of(item))
     state = services.source_worker.start("switch", name, name, enabled=body.enabled)
-    record(services, identity, "list.switched", name, "on" if body.enabled else "off")
+    undo = inverse_of_switch(item) if body.enabled is not item.definition.enabled else None
+    record(services, identity, "list.switched", name, "on" if body.enabled else "off", undo)
     return JobModel.of(state)
 
 
@@ -267,5 +270,5 @@ def remove(services: Services, identity: Admin, name: ListName, if_match: IfMatc
     if item.definition.bundled:
         raise ListError(f"{name} comes with the program: switch it off")
     state = services.source_worker.start("remove", name, name)
-    record(services, identity, "list.removed", name)
+    record(services, identity, "list.removed", name, undo=inverse_of_removal(item))
     return JobModel.of(state)

@@ -13,6 +13,7 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources import Subscription
 from gatewayfilter.use_cases.lists.remote_addresses import check_remote
 from gatewayfilter.use_cases.lists.source_changes import find_source, list_bundles, list_catalogue, problem_of
+from gatewayfilter.use_cases.lists.source_undo import inverse_of_adding, inverse_of_removal, inverse_of_switch
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
@@ -111,8 +112,9 @@ def add_named(services: Services, identity: Admin, names: Annotated[list[str], F
         if name not in services.subscriptions.catalog:
             raise SourceError(f"there is no list {name[:100]!r} in the catalogue")
     subject = ", ".join(names)[:_SHOWN]
+    undo = inverse_of_adding(services.subscriptions, names, "")
     services.source_worker.start("subscribe", subject, names, {})
-    record(services, identity, "list.added", subject)
+    record(services, identity, "list.added", subject, undo=undo)
     return RedirectResponse("/lists", 303)
 
 
@@ -138,8 +140,9 @@ def add(
         if preview:
             services.source_worker.start("preview", address[:_SHOWN], address, form.options())
         else:
+            undo = inverse_of_adding(services.subscriptions, [address], "")
             services.source_worker.start("subscribe", address[:_SHOWN], [address], form.options())
-            record(services, identity, "list.added", address[:_SHOWN])
+            record(services, identity, "list.added", address[:_SHOWN], undo=undo)
     except GatewayFilterError as error:
         return _add_page(request, services, form, str(error), 422)
     if preview:
@@ -170,7 +173,7 @@ def switch(services: Services, identity: Admin, name: Name) -> Response:
     """Switches a list on or off."""
     item = find_source(services.settings, name)
     services.source_worker.start("switch", name, name, enabled=not item.definition.enabled)
-    record(services, identity, "list.switched", name, "off" if item.definition.enabled else "on")
+    record(services, identity, "list.switched", name, "off" if item.definition.enabled else "on", inverse_of_switch(item))
     return RedirectResponse("/lists", 303)
 
 
@@ -181,7 +184,7 @@ def remove(services: Services, identity: Admin, name: Name) -> Response:
     if item.definition.bundled:
         raise SourceError(f"{name} comes with the program: switch it off")
     services.source_worker.start("remove", name, name)
-    record(services, identity, "list.removed", name)
+    record(services, identity, "list.removed", name, undo=inverse_of_removal(item))
     return RedirectResponse("/lists", 303)
 
 

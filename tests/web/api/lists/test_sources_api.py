@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayfilter import wiring
+from gatewayfilter.config import Settings
+from gatewayfilter.use_cases.lists.source_changes import SourceOptions, add_source, changeable_sources, find_source
+from gatewayfilter.use_cases.lists.source_undo import put_back
 from gatewayfilter.web.source_worker import JobState, SourceWorker
 from tests.web.template_preview import HOSTILE
 from tests.web.web_fakes import APPROVER, VIEWER, Dashboard, dashboard
@@ -23,6 +27,25 @@ class Started:
     def start(self, kind: str, subject: str, *values: Any, **named: Any) -> JobState:
         self.jobs.append((kind, *values, *named.values()))
         return JobState(len(self.jobs), kind, subject, 1.0)
+
+
+class AtOnce(Started):
+    """Stands in for the worker: does the work at once, and publishes nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def start(self, kind: str, subject: str, *values: Any, **named: Any) -> JobState:
+        known = changeable_sources(self._settings)
+        match kind:
+            case "switch":
+                (known.enable if named["enabled"] else known.disable)(values[0])
+            case "remove":
+                known.remove(values[0])
+            case "put_back":
+                put_back(self._settings, values[0])
+        return super().start(kind, subject, *values, **named)
 
 
 @pytest.fixture
@@ -59,6 +82,43 @@ def test_changes_begin_work_and_are_refused_when_based_on_an_old_state(web: Dash
     assert web.client.post("/api/v1/lists/update", json={"names": ["starter-ads"]}).status_code == 202
     assert web.client.post("/api/v1/lists", json={"addresses": ["easylist"]}).status_code == 202
     assert [job[0] for job in jobs(web)] == ["switch", "update", "subscribe"]
+
+
+def test_changes_are_taken_back_and_made_again(web: Dashboard, tmp_path: Path) -> None:
+    settings = web.services.settings
+    web.services.__dict__["source_worker"] = AtOnce(settings)
+    (tmp_path / "mine.txt").write_text("a.example\nb.example\n")
+    options = SourceOptions("mine", category="ads", interval_h=7.0)
+    add_source(changeable_sources(settings), str(tmp_path / "mine.txt"), options)
+    before = find_source(settings, "mine")
+
+    def states() -> dict[str, bool]:
+        return {item.definition.name: item.definition.enabled for item in changeable_sources(settings).all()}
+
+    def undone() -> Any:
+        entry = web.client.get("/api/v1/audit").json()["items"][0]["id"]
+        return web.client.post(f"/api/v1/audit/{entry}/undo")
+
+    for method, url, body in (
+        ("PATCH", "/api/v1/lists/starter-ads", {"enabled": False}),
+        ("POST", "/lists/mine/switch", None),
+        ("DELETE", "/api/v1/lists/mine", None),
+    ):
+        first = states()
+        assert web.client.request(method, url, json=body).status_code < 400
+        changed = states()
+        assert changed != first
+        assert undone().status_code == 200
+        assert states() == first
+        assert undone().status_code == 200  # the undo
+        assert states() == changed
+        assert undone().status_code == 200
+    after = find_source(settings, "mine")
+    assert replace(after.definition, added_at=0.0) == replace(before.definition, added_at=0.0)
+    assert web.client.delete("/api/v1/lists/mine").status_code == 202
+    options = SourceOptions("mine", category="malware")
+    add_source(changeable_sources(settings), str(tmp_path / "mine.txt"), options)
+    assert "changed since" in undone().json()["detail"]
 
 
 @pytest.mark.parametrize("address", ["/etc/passwd", "file:///etc/passwd", "../x", "ftp://a.example/x", "http://", *HOSTILE])
