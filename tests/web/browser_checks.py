@@ -16,6 +16,8 @@ SWITCHES: Final = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 WIDTHS: Final = (360, 768, 1280, 1920)
+PATIENCE_MS: Final = 120_000
+"""How long a page may take on a machine that is busy with other things."""
 type Scheme = Literal["light", "dark"]
 _AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 _CHECK: Final = """async (rules) => {
@@ -109,4 +111,5 @@ def watched(browser: Browser, origin: str, locale: str = "en-GB", width: int = 1
     context = browser.new_context(
         locale=locale, viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
     )
+    context.set_default_timeout(PATIENCE_MS)
     return Watched(context.new_page(), origin)
