@@ -106,32 +106,38 @@ class ExtractionRulesApi:
 
     def list_extraction_rules(self) -> Answer[list[ExtractionRuleModel]]:
         """Returns the rules in use, at most 500, in the order in which they are tried."""
-        return self._transport.send(Call("GET", "/extraction-rules"))
+        return self._transport.send(Call("GET", "/api/v1/extraction-rules"))
 
     def preview_extraction_rule(self, body: ExtractionPage) -> Answer[ExtractedPage]:
         """Tries a rule on a page that is sent, or fetched by the crawler's rules of safety. At most four seconds of reading."""
-        return self._transport.send(Call("POST", "/extraction-rules/preview", body=body))
+        return self._transport.send(Call("POST", "/api/v1/extraction-rules/preview", body=body))
 
     def get_extraction_rule(self, name: str, *, version: int | None = None) -> Answer[ExtractionRuleDetail]:
         """Returns a rule with its text and versions; of one that was removed, the last."""
         return self._transport.send(
-            Call("GET", "/extraction-rules/{name}", parameters={"name": name}, query={"version": version})
+            Call("GET", "/api/v1/extraction-rules/{name}", parameters={"name": name}, query={"version": version})
         )
 
     def put_extraction_rule(self, name: str, body: ExtractionSource, *, if_match: str = "") -> Answer[ExtractionChange]:
         """Puts a rule to use as a new version; a running learner applies it within a second. `If-Match: "0"` only makes a new one."""
         return self._transport.send(
-            Call("PUT", "/extraction-rules/{name}", parameters={"name": name}, headers={"if-match": if_match}, body=body)
+            Call("PUT", "/api/v1/extraction-rules/{name}", parameters={"name": name}, headers={"if-match": if_match}, body=body)
         )
 
     def remove_extraction_rule(self, name: str, *, if_match: str = "") -> Answer[bytes]:
         """Takes a rule out of use; its versions stay, and can be restored."""
         return self._transport.send(
-            Call("DELETE", "/extraction-rules/{name}", parameters={"name": name}, headers={"if-match": if_match})
+            Call("DELETE", "/api/v1/extraction-rules/{name}", parameters={"name": name}, headers={"if-match": if_match})
         )
 
     def restore_extraction_rule(self, name: str, body: ExtractionVersion, *, if_match: str = "") -> Answer[ExtractionChange]:
         """Puts an earlier version to use again, as a new one; a removed rule comes back with it."""
         return self._transport.send(
-            Call("POST", "/extraction-rules/{name}/restore", parameters={"name": name}, headers={"if-match": if_match}, body=body)
+            Call(
+                "POST",
+                "/api/v1/extraction-rules/{name}/restore",
+                parameters={"name": name},
+                headers={"if-match": if_match},
+                body=body,
+            )
         )
