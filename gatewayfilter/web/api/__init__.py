@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 
-from fastapi import APIRouter
-
 from gatewayfilter.web.api.learning import crawler, extraction, reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import audit, backup, health, https, session, settings, tokens, users
 from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
+from gatewayfilter.web.routers import ApiRouter
 
 
-def routers() -> Iterator[APIRouter]:
+def routers() -> Iterator[ApiRouter]:
     """Yields the routers of all subjects, in the order of the reference page."""
     yield bypass_links.router
     yield check.router

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from fastapi import APIRouter
-
 from gatewayfilter.web.pages.learning import crawler, extraction, review, words
 from gatewayfilter.web.pages.lists import check, rule_files, rules, sources
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
@@ -24,9 +22,10 @@ from gatewayfilter.web.pages.system import (
     users,
 )
 from gatewayfilter.web.pages.traffic import log, overview, reports, requests, why
+from gatewayfilter.web.routers import PageRouter
 
 
-def routers() -> Iterator[APIRouter]:
+def routers() -> Iterator[PageRouter]:
     """Yields the routers of all subjects."""
     yield log.router
     yield overview.router

@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, Annotated, Final
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.use_cases.sign_on.failures import SignOnError, SignOnReason
@@ -13,11 +13,12 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import current
 from gatewayfilter.web.access.redirects import own_path
 from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.routers import PageRouter
 
 if TYPE_CHECKING:  # its HTTP client takes 7 MB
     from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn
 
-router = APIRouter(prefix="/login/oidc")
+router = PageRouter("/login/oidc")
 
 _log = logging.getLogger(__name__)
 
