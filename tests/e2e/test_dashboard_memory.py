@@ -13,12 +13,10 @@ import pytest
 from gatewayfilter.web import pages
 from tests.e2e.e2e_gateway import GatewayProcess, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.real]
+pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.timeout(600)]
 
-MOST_MB: Final = 120
-"""Resident memory of the process, shared libraries included."""
-MOST_START_S: Final = 4.0
-"""CPU from the start of the process until it serves."""
+MOST_MIB: Final = 120
+"""Resident memory of the process, shared libraries included, some seconds after the last request."""
 PASSWORD: Final = "correct horse battery staple"
 NAMES: Final = {
     "decision_id": "1",
@@ -53,16 +51,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 def test_memory_after_every_page_and_answer(running: GatewayProcess) -> None:
     status = until("dashboard", lambda: running.status("web"), 40.0)
     process = psutil.Process(status["pid"])
-    started = process.cpu_times()
     with httpx.Client(base_url=status["url"], follow_redirects=True, timeout=60, headers={"accept-language": "zh-CN"}) as browser:
         _set_up(browser)
         answers = {path: _visit(browser, path) for path in [*_api_paths(browser), *_page_paths()]}
-        again = {path: _visit(browser, path) for path in answers}
     assert {path: code for path, code in answers.items() if code >= 500} == {}
     assert sum(code == 200 for code in answers.values()) >= 50
-    assert again == answers
-    until("memory within its bound", lambda: process.memory_info().rss <= MOST_MB << 20, 40.0)
-    assert started.user + started.system <= MOST_START_S
+    until("memory within its bound", lambda: process.memory_info().rss <= MOST_MIB << 20, 40.0)
 
 
 def _set_up(browser: httpx.Client) -> None:
