@@ -47,6 +47,7 @@ def fill_hostile(data_dir: Path) -> None:
         _people(web)
         _rules(web)
         _words(web)
+        _extraction(web)
         store = web.services.store
         _learned(store)
         _traffic(store)
@@ -94,6 +95,13 @@ def _rules(web: Dashboard) -> None:
         web.client.post(f"{API}/rules", json={"patterns": [f"p{number}.example/{text}"], "action": "allow", **rest})
     _taken(web, "rules", patterns=["w" * 60 + "." + "w" * 60 + ".example"], action="splice", force=True)
     _taken(web, "rules", patterns=["s.example"], action="block", scope=f"client:{NAME}", force=True)
+
+
+def _extraction(web: Dashboard) -> None:
+    field = f"[fields.title]\ncss = 'a.{'w' * 300}'\n"
+    source = "urls = 'https?://news\\.example/<script>alert.1.</script>.*'\n" + field
+    answer = web.client.put(f"{API}/extraction-rules/{'w' * 40}", json={"source": source})
+    assert answer.is_success, answer.text
 
 
 def _words(web: Dashboard) -> None:

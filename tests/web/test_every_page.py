@@ -36,6 +36,7 @@ EXAMPLES: Final = {
     "/rules/{number}": ("/rules/5",),
     "/lists/{name}": (f"/lists/{'w' * 40}", "/lists/gone"),
     "/review/{number}": tuple(f"/review/{number}" for number in (1, 2, 5)),
+    "/crawler/rules/{name}": (f"/crawler/rules/{'w' * 40}",),
     "/words/{category}": ("/words/gambling", "/words/gambling?own=1"),
     "/log": ("/log?view=all",),
     "/": ("/?span=month",),
