@@ -26,6 +26,7 @@ NAMED = {
     "group add": ["kids", "--policy", "nosuch"],
     "group set": ["nosuch", "--note", "x"],
     "group remove": ["nosuch"],
+    "group rename": ["nosuch", "other"],
     "policy add": ["kids", "--group", "nosuch"],
     "policy set": ["nosuch", "unknown=hold"],
     "policy show": ["nosuch"],
@@ -69,6 +70,8 @@ NAMED = {
     "proxy-user remove": ["nobody"],
     "check": ["--service", "nosuch"],
     "user remove": ["nobody"],
+    "user link": ["nobody", "subject"],
+    "user unlink": ["nobody"],
     "user passwd": ["nobody", "--password-stdin"],
     "user role": ["nobody", "viewer"],
     "user rename": ["nobody", "somebody"],
@@ -102,6 +105,8 @@ def test_each_command_is_in_a_table() -> None:
 @pytest.mark.parametrize("command", NAMED)
 def test_what_is_not_there_has_code_1(command: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GATEWAYFILTER_PROXY__AUTH_FILE", str(tmp_path / "users"))
+    monkeypatch.setenv("GATEWAYFILTER_WEB__OIDC__ISSUER", "https://login.example")
+    monkeypatch.setenv("GATEWAYFILTER_WEB__OIDC__CLIENT_ID", "filter")
     answer = cli(*command.split(), *NAMED[command])
     output = answer.result.output
     assert (answer.code, output) == (1, output)
