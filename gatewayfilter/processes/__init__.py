@@ -22,5 +22,7 @@ def run(loaded: Loaded, say: Callable[[str], None] = print) -> int:
     # First of all: what it imports takes longer than everything else that a start does, and goes on beside it.
     context = start_fork_server()
     from gatewayfilter.processes.supervisor import supervise  # noqa: PLC0415  while the fork server imports
+    from gatewayfilter.use_cases.settings_files import check_files  # noqa: PLC0415  likewise
 
+    check_files(loaded.settings)
     return supervise(loaded, context, say)

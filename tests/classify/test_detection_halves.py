@@ -8,6 +8,7 @@ from gatewayfilter.classify import PageClassifier
 from gatewayfilter.interfaces import Page
 from tests.classify.synthetic_pages import VARIANTS, pages_of, sites
 
+pytestmark = pytest.mark.slow
 RETIRED = ("second", "third", "wide")
 """Sets that were described without sight of the words, and of which both halves were read since."""
 HARMLESS = ("fine", "second-fine", "third-fine", "fourth-fine", "ordinary", "daily")

@@ -40,7 +40,6 @@ def run(
     environment.
     """
     from gatewayfilter.processes import run as run_processes
-    from gatewayfilter.use_cases.settings_files import check_files
 
     options = {
         "proxy__listen": listen,
@@ -53,7 +52,6 @@ def run(
     if (loaded.settings.data_dir / ".restore").exists():
         _complete_restore(loaded)
         loaded = invocation.loaded(_log_warning, **options)  # the file may be a restored one
-    check_files(loaded.settings)
     return run_processes(loaded)
 
 
