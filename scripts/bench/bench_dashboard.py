@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import psutil
 from bench_log import drop_cache
 from dashboard_browser import measure_browser
@@ -119,7 +119,7 @@ def _cpu_s(pid: int) -> float:
         return 0.0
 
 
-def sign_in(browser: httpx.Client) -> None:
+def sign_in(browser: httpx2.Client) -> None:
     """Signs in; creates the account where there is none."""
     sent = {"name": "bench", "password": PASSWORD, "repeated": PASSWORD}
     first = browser.get("/setup", follow_redirects=False).status_code == 200
@@ -128,7 +128,7 @@ def sign_in(browser: httpx.Client) -> None:
         raise SystemExit(f"signing in gave {answer.status_code}")
 
 
-def paths(browser: httpx.Client) -> Iterator[str]:
+def paths(browser: httpx2.Client) -> Iterator[str]:
     """Yields every page, every answer of the API, and some that are searched or filtered."""
     for router in pages.routers():
         for route in router.routes:
@@ -147,7 +147,7 @@ def _filled(path: str) -> str:
     return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: quote(NAMES.get(found[1], "1")), path)
 
 
-def visit(browser: httpx.Client, web: WebProcess, timed: Timed) -> None:
+def visit(browser: httpx2.Client, web: WebProcess, timed: Timed) -> None:
     """Requests a path, and adds what it took."""
     cpu, begun = web.cpu_s(), time.perf_counter()
     with browser.stream("GET", timed.path) as answer:
@@ -160,7 +160,7 @@ def visit(browser: httpx.Client, web: WebProcess, timed: Timed) -> None:
     timed.cpu_ms.append((web.cpu_s() - cpu) * 1000)
 
 
-def measure_pages(browser: httpx.Client, web: WebProcess, state: Path, rounds: int) -> None:
+def measure_pages(browser: httpx2.Client, web: WebProcess, state: Path, rounds: int) -> None:
     """Prints a table of all paths, the slowest first."""
     found = [Timed(path) for path in dict.fromkeys(paths(browser))]
     for number in range(rounds):
@@ -208,7 +208,7 @@ def measure(state: Path, options: argparse.Namespace) -> None:
     """Measures the filter that runs on a state folder."""
     web = WebProcess(state)
     print(f"{_cpu_s(web.process.pid):.2f} s of CPU until it serves, {web.rss_mb():.0f} MB")
-    with httpx.Client(base_url=web.url, follow_redirects=True, timeout=120.0) as browser:
+    with httpx2.Client(base_url=web.url, follow_redirects=True, timeout=120.0) as browser:
         sign_in(browser)
         if options.rounds:
             measure_pages(browser, web, state, options.rounds)

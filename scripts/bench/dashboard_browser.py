@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import httpx
+import httpx2
 from dashboard_live import RATE, write_decisions
 from playwright.sync_api import Page, sync_playwright
 
@@ -31,7 +31,7 @@ class Served(Protocol):
     url: str
 
 
-def measure_browser(state: Path, web: Served, browser: httpx.Client, seconds: float) -> None:
+def measure_browser(state: Path, web: Served, browser: httpx2.Client, seconds: float) -> None:
     """Prints the times of first paint, and what the live log does to the browser."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         context = playwright.chromium.launch_persistent_context(

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, Protocol
 
-import httpx
+import httpx2
 from dashboard_state import append_decisions
 
 from gatewayfilter.store import Store
@@ -39,7 +39,7 @@ def write_decisions(state: Path, seconds: float) -> None:
             pass
 
 
-def measure_live(state: Path, web: Measured, browser: httpx.Client, seconds: float) -> None:
+def measure_live(state: Path, web: Measured, browser: httpx2.Client, seconds: float) -> None:
     """Prints what the readers cost, and how late decisions reach them."""
     cookies = dict(browser.cookies)
     writer = threading.Thread(target=write_decisions, args=(state, seconds + 5))
@@ -59,13 +59,13 @@ def measure_live(state: Path, web: Measured, browser: httpx.Client, seconds: flo
 
 
 async def _read_all(url: str, cookies: dict[str, str], seconds: float) -> tuple[list[float], list[int]]:
-    limits = httpx.Limits(max_connections=READERS)
-    async with httpx.AsyncClient(base_url=url, cookies=cookies, limits=limits, timeout=60.0) as client:
+    limits = httpx2.Limits(max_connections=READERS)
+    async with httpx2.AsyncClient(base_url=url, cookies=cookies, limits=limits, timeout=60.0) as client:
         found = await asyncio.gather(*(_read(client, seconds) for _ in range(READERS)))
     return [lag for lags, _ in found for lag in lags], [count for _, count in found]
 
 
-async def _read(client: httpx.AsyncClient, seconds: float) -> tuple[list[float], int]:
+async def _read(client: httpx2.AsyncClient, seconds: float) -> tuple[list[float], int]:
     """Returns the age of the newest decision of each batch when it came, and the number of decisions."""
     lags: list[float] = []
     count = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -51,7 +51,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess
 def test_memory_after_every_page_and_answer(running: GatewayProcess) -> None:
     status = until("dashboard", lambda: running.status("web"), 40.0)
     process = psutil.Process(status["pid"])
-    with httpx.Client(base_url=status["url"], follow_redirects=True, timeout=60, headers={"accept-language": "zh-CN"}) as browser:
+    with httpx2.Client(
+        base_url=status["url"], follow_redirects=True, timeout=60, headers={"accept-language": "zh-CN"}
+    ) as browser:
         _set_up(browser)
         answers = {path: _visit(browser, path) for path in [*_api_paths(browser), *_page_paths()]}
     assert {path: code for path, code in answers.items() if code >= 500} == {}
@@ -59,13 +61,13 @@ def test_memory_after_every_page_and_answer(running: GatewayProcess) -> None:
     until("memory within its bound", lambda: process.memory_info().rss <= MOST_MIB << 20, 40.0)
 
 
-def _set_up(browser: httpx.Client) -> None:
+def _set_up(browser: httpx2.Client) -> None:
     assert browser.get("/setup").status_code == 200
     sent = {"name": "kim", "password": PASSWORD, "repeated": PASSWORD}
     assert browser.post("/setup", data=sent, follow_redirects=False).status_code == 303
 
 
-def _visit(browser: httpx.Client, path: str) -> int:
+def _visit(browser: httpx2.Client, path: str) -> int:
     with browser.stream("GET", path) as answer:
         if answer.headers.get("content-type", "").startswith("text/event-stream"):  # it has no end
             next(answer.iter_raw())
@@ -74,7 +76,7 @@ def _visit(browser: httpx.Client, path: str) -> int:
         return answer.status_code
 
 
-def _api_paths(browser: httpx.Client) -> Iterator[str]:
+def _api_paths(browser: httpx2.Client) -> Iterator[str]:
     document: dict[str, Any] = browser.get("/api/v1/openapi.json").json()
     for path, methods in document["paths"].items():
         if "get" in methods:
