@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.chromium import BINARY, Tab, chromium
-from tests.e2e.e2e_gateway import GatewayProcess, Origin
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
 
 pytestmark = [
     pytest.mark.real,
@@ -54,6 +54,7 @@ def box(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) -> I
         tmp_path_factory.mktemp("setup") / "state", proxy__workers="1", learn__enabled="false", **trusting
     ) as run:
         assert run.cli("list", "add", "--block", "blocked.example").returncode == 0
+        until("the rule", lambda: run.get("http://blocked.example/").status == 403)
         yield run
 
 

@@ -13,7 +13,7 @@ import pytest
 import trustme
 from hyperframe.frame import DataFrame, HeadersFrame, SettingsFrame
 
-from tests.e2e.e2e_gateway import GatewayProcess
+from tests.e2e.e2e_gateway import GatewayProcess, until
 from tests.security.attack_case import Case, Flight, Handshake
 from tests.security.attack_client import Outcome, run_case
 from tests.security.attack_run import product
@@ -45,6 +45,7 @@ def authority() -> trustme.CA:
 def gateway(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with product(tmp_path_factory.mktemp("smuggling"), authority, proxy__workers="1", learn__enabled="false") as running:
         assert running.cli("list", "add", "--block", "blocked.test").returncode == 0
+        until("the rule", lambda: running.get("http://blocked.test/").status == 403)
         yield running
 
 

@@ -8,8 +8,11 @@ from pydantic import BaseModel
 
 from gatewayfilter.web import pages
 
-NO_PAGES: Final = frozenset({"/log/live", "/rules/export", "/lists/work", "/device/qr.svg", "/healthz", "/readyz", "/metrics"})
-"""What is no page: files, streams, fragments, probes."""
+NO_PAGES: Final = frozenset(
+    {"/log/live", "/rules/export", "/lists/work", "/device/qr.svg", "/healthz", "/readyz", "/metrics"}
+    | {"/login/oidc", "/login/oidc/callback"}
+)
+"""What is no page: files, streams, fragments, probes; nor what there is with a provider of single sign-on only."""
 
 
 def page_routes() -> Iterator[APIRoute]:

@@ -54,7 +54,7 @@ def _page(
         description = gettext(request, one.description)
         searched = f"{one.key}\n{one.description}\n{description}".lower()
         if all(word in searched for word in words):
-            sections.setdefault(one.key.rpartition(".")[0], []).append((one, description))
+            sections.setdefault(one.key.rpartition(".")[0] or one.key, []).append((one, description))
     return render(
         request,
         "system/settings.html",
