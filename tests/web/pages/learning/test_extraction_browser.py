@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.web.browser_checks import BINARY, chromium
 from tests.web.learning_site import site
@@ -78,20 +78,20 @@ def test_a_rule_is_made_by_clicks_and_read_by_the_command(browser: Browser, tmp_
         page.locator("#stage .el--heading", has_text="A bridge for the harbour").click()
         page.locator(".extract-proposals li", has_text="h1.headline").first.get_by_role("button", name=field).click()
         page.locator("#results dd", has_text="A bridge for the harbour").wait_for()
-        assert page.locator("#stage .el--hit").inner_text() == "A bridge for the harbour"
+        expect(page.locator("#stage .el--hit")).to_have_text("A bridge for the harbour")
         page.fill("#f-f0-name", "headline")
         page.locator("#results dt", has_text="headline").wait_for()
         page.locator("#stage .el--link", has_text="Market moves").click()
         page.locator(".extract-proposals li", has_text="ul.more a").last.get_by_role("button", name=links).click()
         page.locator("#results li", has_text=f"{news}/story/3").wait_for()
-        assert page.locator("#stage .el--hit").count() == 4
+        expect(page.locator("#stage .el--hit")).to_have_count(4)
         page.fill("#f-name", "harbour")
         page.get_by_role("button", name=save, exact=True).click()
         page.wait_for_url("**/crawler/rules/harbour?saved=*")
         page.get_by_text(is_saved).wait_for()
         found = read_by_command(tmp_path, f"{news}/story/9")
         assert found["fields"] == {"headline": ["A bridge for the harbour"]}
-        assert page.locator("#stage .el--hit").count() == 4  # the page is still there
+        expect(page.locator("#stage .el--hit")).to_have_count(4)  # the page is still there
         assert found["links"] == [f"{news}/story/{number}" for number in (2, 3, 4)]
         page.locator("main .notice").get_by_role("button", name=undo).click()
         page.locator("#toasts .toast").wait_for()
