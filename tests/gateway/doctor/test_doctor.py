@@ -1,16 +1,13 @@
 """Each check of the doctor, made to fail for real, and made to pass."""
 
-import json
 import os
 import resource
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,43 +36,10 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.subscription import Definition, SourceState, write_json
 from gatewayfilter.use_cases.filter_status import filter_status
-from gatewayfilter.wiring import open_store, publish_now
+from gatewayfilter.wiring import open_store
+from tests.gateway.doctor.doctor_state import patient, running, says
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with all that `run` makes; copied by each test that breaks it."""
-    folder = tmp_path_factory.mktemp("healthy") / "state"
-    settings = Settings(data_dir=folder)
-    store = open_store(settings)
-    publish_now(settings, store)
-    store.close()
-    ensure_ca(folder / "ca")
-    return folder
-
-
-@pytest.fixture
-def state(healthy: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "state"
-    subprocess.run(["cp", "-a", str(healthy), str(folder)], check=True)
-    return folder
-
-
-def patient(state: Path, *, config: Path | None = None, now: float | None = None, **sections: Any) -> Patient:
-    settings = Settings.model_validate({"data_dir": state, **sections})
-    return Patient(settings, config, time.time() if now is None else now)
-
-
-def says(folder: Path, name: str, **facts: object) -> None:
-    """Writes a status file as a process of the filter does."""
-    (folder / "run").mkdir(exist_ok=True)
-    (folder / "run" / f"{name}.json").write_text(json.dumps({"pid": os.getpid(), "at": time.time(), **facts}))
-
-
-def running(state: Path, listen: str = "127.0.0.1:1") -> None:
-    says(state, "supervisor", listen=listen, children={"proxy-0": {"pid": os.getpid(), "restarts": 0}})
 
 
 def test_a_healthy_folder_has_no_errors_on_the_disk(state: Path) -> None:
@@ -283,85 +247,6 @@ def test_scripts_of_strangers_are_not_run_by_root(
     says(state, process)
     monkeypatch.setattr(process_checks, "_owner", lambda *_: owner)
     assert process_checks.rendering(patient(state, crawl={"render": render})).level is level
-
-
-@contextmanager
-def listener(answer: bytes) -> Iterator[int]:
-    """A server that says one thing to one caller."""
-    script = (
-        "import socket,sys; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True)\n"
-        f"c,_=s.accept(); c.recv(9999); c.sendall({answer!r}); c.close()"
-    )
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            process.kill()
-
-
-class TestNetwork:
-    def test_a_port_that_somebody_else_has_is_found(self, state: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            listen = f"127.0.0.1:{taken.getsockname()[1]}"
-            found = network_checks.port(patient(state, proxy={"listen": listen}))
-            assert (found.level, "cannot be taken" in found.words) == (ERROR, True)
-        assert network_checks.port(patient(state, proxy={"listen": listen})).level is OK
-        assert network_checks.port(patient(state, proxy={"listen": "192.0.2.1:8080"})).level is ERROR
-
-    @pytest.mark.parametrize(
-        ("answer", "level"),
-        [
-            (b"HTTP/1.1 200 OK\r\nx-gatewayfilter: setup\r\ncontent-length: 0\r\n\r\n", OK),
-            (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", ERROR),
-            (b"SSH-2.0-x\r\n", ERROR),
-        ],
-    )
-    def test_who_answers_on_the_port(self, state: Path, answer: bytes, level: Level) -> None:
-        with listener(answer) as number:
-            running(state, listen=f"127.0.0.1:{number}")
-            assert network_checks.port(patient(state)).level is level
-
-    def test_nobody_answers_on_the_port(self, state: Path) -> None:
-        running(state, listen="127.0.0.1:1")
-        assert network_checks.port(patient(state)).level is ERROR
-
-    def test_a_machine_that_is_no_gateway_needs_no_firewall(self, state: Path) -> None:
-        assert network_checks.firewall(patient(state)).level is NOTE
-        assert network_checks.forwarding(patient(state)).level is NOTE
-
-    def test_a_gateway_without_an_interface_is_found(self, state: Path) -> None:
-        found = network_checks.firewall(patient(state, proxy={"mode": "transparent", "listen": "[::]:8080"}))
-        assert (found.level, "no interface" in found.words) == (ERROR, True)
-
-    @pytest.mark.parametrize(
-        ("addresses", "mode", "listen", "level"),
-        [
-            ("", "transparent", "0.0.0.0:8080", OK),
-            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "transparent", "0.0.0.0:8080", WARNING),
-            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "transparent", "[::]:8080", OK),
-            ("20010db8000000000000000000000001 02 40 00 80 eth0\n", "regular", "0.0.0.0:8080", NOTE),
-            ("fe800000000000000000000000000001 02 40 20 80 eth0\n", "transparent", "0.0.0.0:8080", OK),
-        ],
-    )
-    def test_an_ipv6_way_past_the_filter_is_found(
-        self, state: Path, tmp_path: Path, addresses: str, mode: str, listen: str, level: Level
-    ) -> None:
-        (tmp_path / "net").mkdir()
-        (tmp_path / "net" / "if_inet6").write_text(addresses)
-        found = patient(state, proxy={"mode": mode, "listen": listen})
-        assert network_checks.ipv6(Patient(found.settings, None, found.now, tmp_path)).level is level
-
-    @pytest.mark.parametrize(
-        ("mode", "reject", "level"), [("transparent", True, ERROR), ("transparent", False, WARNING), ("regular", True, NOTE)]
-    )
-    def test_quic_that_nothing_refuses_is_found(self, state: Path, mode: str, *, reject: bool, level: Level) -> None:
-        found = patient(state, proxy={"mode": mode, "listen": "[::]:8080"}, gateway={"reject_quic": reject})
-        assert network_checks.quic(found).level is level
-
-    @pytest.mark.parametrize(("name", "level"), [("localhost", OK), ("nowhere.invalid", ERROR)])
-    def test_names_that_cannot_be_looked_up_are_found(self, state: Path, name: str, level: Level) -> None:
-        assert network_checks.dns(patient(state), name=name).level is level
 
 
 def test_a_check_that_fails_itself_is_a_finding(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
