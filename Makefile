@@ -67,7 +67,7 @@ test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="te
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest -m "not real and not slow" $(CORES) $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest -m "real or slow" $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "real or slow" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
 
 check: format-check lint types contracts test-all ## All that a change must pass
 
