@@ -35,6 +35,7 @@ MAX_HOST_LENGTH = 1_024
 MAX_PREFIXES = 16
 SCHEMES = frozenset({"http", "https", "ws", "wss"})
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*", re.ASCII)
+_LONGEST_NAME = 253
 _PROTOCOLS = {f"{scheme}:": scheme for scheme in SCHEMES}
 # Escapes of unreserved characters, then those with lower-case digits; all others stay as they are.
 _ESCAPE = re.compile(r"%(2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
@@ -64,7 +65,7 @@ class Url:
         port: the port when it is not the scheme's default, else ``""``.
         netloc: host, and port when it is not the default.
         path: begins with ``/``.
-        query: begins with ``?``, or is ``""``.
+        query: begins with ``?``, or is ``""``. A lone ``?`` is kept, as browsers send it; list keys do not have it.
     """
 
     __slots__ = ("_digest", "_key", "host", "netloc", "path", "port", "query", "scheme", "text")
@@ -84,7 +85,7 @@ class Url:
     def key(self) -> str:
         """The url key: no scheme, unreserved characters unescaped (RFC 3986 §6.2.2) so that ``%61`` does not evade ``a``."""
         if self._key is None:
-            key = f"{self.netloc}{self.path}{self.query}"
+            key = f"{self.netloc}{self.path}{self.query}" if self.query != "?" else self.netloc + self.path
             self._key = _ESCAPE.sub(_normalise_escape, key) if "%" in key else key
         return self._key
 
@@ -93,7 +94,7 @@ class Url:
         """MD5 of the url key, 16 bytes."""
         if self._digest is None:
             text = self.text  # the key is computed here where it is a part of the text: each request needs the digest alone
-            key = self.key if "%" in text else text[len(self.scheme) + 3 :]
+            key = self.key if "%" in text or self.query == "?" else text[len(self.scheme) + 3 :]
             self._digest = md5(key.encode(), usedforsecurity=False).digest()
         return self._digest
 
@@ -144,9 +145,12 @@ def parse_url(text: str) -> Url:
     if scheme is None:
         raise UrlError(f"not an http(s) URL: {text[:200]!r}")
     host = parsed.hostname.removesuffix(".")
-    if not host or len(host) > 253 or ".." in host:
+    if not host or len(host) > _LONGEST_NAME or ".." in host:
         raise UrlError(f"not a valid host in {text[:200]!r}")
-    return Url(scheme, host, parsed.port, parsed.pathname, parsed.search)
+    query = parsed.search
+    if not query and "?" in text and parsed.href.partition("#")[0].endswith("?"):
+        query = "?"
+    return Url(scheme, host, parsed.port, parsed.pathname, query)
 
 
 def parse_loose_url(text: str) -> Url:

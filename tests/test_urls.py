@@ -37,6 +37,9 @@ CANONICAL = [
     ("http://example.com/%2e%2e/a", "http://example.com/a"),
     ("http://example.com/a#fragment", "http://example.com/a"),
     ("http://example.com/a?b#c?d", "http://example.com/a?b"),
+    ("http://example.com/a?", "http://example.com/a?"),
+    ("http://example.com?#x", "http://example.com/?"),
+    ("http://example.com/a#?", "http://example.com/a"),
     ("http://example.com?x=1", "http://example.com/?x=1"),
     ("http://münchen.de/ä", "http://xn--mnchen-3ya.de/%C3%A4"),
     ("http://例子.测试/路", "http://xn--fsqu00a.xn--0zwm56d/%E8%B7%AF"),
@@ -114,6 +117,7 @@ def test_key_has_no_scheme_and_digest_is_its_md5() -> None:
     ],
 )
 def test_escapes_do_not_evade_a_key(one: str, other: str, *, same: bool) -> None:
+    assert (parse_url(one).digest == parse_url(other).digest) is same
     assert (parse_url(one).key == parse_url(other).key) is same
 
 

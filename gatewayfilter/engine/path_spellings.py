@@ -45,7 +45,7 @@ def has_spellings(url: Url) -> bool:
     key, query = url.key, url.query
     if "%" in path and (_NEEDLESS.search(path) is not None or _LAST_ESCAPES.search(path) is not None):
         return True
-    return bool(query) and not key.endswith(query) and _differ(key, url)
+    return len(query) > 1 and not key.endswith(query) and _differ(key, url)
 
 
 def _differ(key: str, url: Url) -> bool:

@@ -125,7 +125,30 @@ def test_a_bar_in_an_expression_for_hosts(bar: str, source: str, expected: str) 
         ("||e.com^$removeheader=request:dnt", LineKind.NETWORK),
         ("||e.com^$redirect", LineKind.REJECTED),
         ("@@||e.com^$redirect", LineKind.NETWORK),
+        *((character, LineKind.REJECTED) for character in "/.:e+,~?"),
+        ("@@e", LineKind.REJECTED),
+        ("e$domain=e.com", LineKind.NETWORK),
+        ("||e.com^$domain=a.com,domain=b.com", LineKind.REJECTED),
+        ("||e.com^$domain=/a/,domain=b.com", LineKind.REJECTED),
+        ("e.com>>##.ad", LineKind.UNSUPPORTED),
+        ("e.com,f.com>>##.ad:upward(1)", LineKind.UNSUPPORTED),
     ],
 )
 def test_lines_that_engines_read_differently(line: str, kind: LineKind) -> None:
     assert parse_line(line).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("options", "source", "expected"),
+    [
+        ("domain=a.test,domain=~b.a.test", "https://a.test/", "block"),
+        ("domain=a.test,domain=~b.a.test", "https://b.a.test/", "none"),
+        ("domain=a.test,domain=~b.a.test", "https://c.test/", "none"),
+        ("domain=a.test|c.test,from=b.a.test|c.test", "https://b.a.test/", "block"),
+        ("domain=a.test|c.test,from=b.a.test|c.test", "https://a.test/", "none"),
+        ("domain=~a.test,domain=~c.test", "https://a.test/", "none"),
+        ("to=ads.example|x.test,to=example", "https://a.test/", "block"),
+    ],
+)
+def test_a_second_option_of_hosts_narrows_the_first(options: str, source: str, expected: str) -> None:
+    assert verdict([f"-ad-${options}"], "https://ads.example/-ad-", source, "script") == expected

@@ -286,8 +286,13 @@ class _Chain:
         return self.matches_at(text, 0)
 
     def test_at_labels(self, text: str, host_start: int, host_end: int) -> bool:
-        """For `||pattern`: the first piece is tried at every label of the host, the rest only once."""
+        """For `||pattern`: the first piece is tried at every label of the host, the rest only once.
+
+        A piece that begins with a dot is tried at every dot: `||.example.com^` matches subdomains alone.
+        """
         first = self._pieces[0]
+        if first.parts[0].startswith("."):
+            return self._test_at_dots(text, host_start, host_end)
         start = host_start
         while host_start <= start < host_end:
             end = first.end_at(text, start)
@@ -297,6 +302,14 @@ class _Chain:
                 if end == len(text):
                     return True
             start = text.find(".", start, host_end) + 1
+        return False
+
+    def _test_at_dots(self, text: str, host_start: int, host_end: int) -> bool:
+        start = text.find(".", host_start, host_end)
+        while start >= 0:
+            if self.matches_at(text, start):
+                return True
+            start = text.find(".", start + 1, host_end)
         return False
 
     def test_from_host(self, text: str, host_start: int, host_end: int) -> bool:  # noqa: ARG002  # the signature of all tests

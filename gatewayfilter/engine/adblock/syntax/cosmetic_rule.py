@@ -107,6 +107,8 @@ def read_cosmetic(line: str) -> CosmeticRule:
         raise UnsupportedError("#%#")
     if body.startswith(("+js(", "script:inject(")):
         raise UnsupportedError("##+js")
+    if ">>" in hosts:  # uBlock Origin: pages in frames of these hosts; a page's ancestors are not in its request
+        raise UnsupportedError(">>")
     if body.startswith("^"):
         return _read_html(hosts, body[1:], exception=exception, adguard=False)
     return _read_css(hosts, body, exception=exception, kind=kind)

@@ -168,14 +168,16 @@ def _with_strict(conditions: Conditions, name: str, _value: str) -> Conditions:
     return replace(conditions, strict=strict)
 
 
-def _with_sources(conditions: Conditions, _name: str, value: str) -> Conditions:
+def _with_sources(conditions: Conditions, name: str, value: str) -> Conditions:
     included, excluded = read_hosts(value)
-    return replace(conditions, sources=included, not_sources=excluded)
+    sources = _in_both(conditions.sources, included, name)
+    return replace(conditions, sources=sources, not_sources=_union(conditions.not_sources, excluded))
 
 
-def _with_targets(conditions: Conditions, _name: str, value: str) -> Conditions:
+def _with_targets(conditions: Conditions, name: str, value: str) -> Conditions:
     included, excluded = read_hosts(value)
-    return replace(conditions, targets=included, not_targets=_union(conditions.not_targets, excluded))
+    targets = _in_both(conditions.targets, included, name)
+    return replace(conditions, targets=targets, not_targets=_union(conditions.not_targets, excluded))
 
 
 def _with_deny_allow(conditions: Conditions, _name: str, value: str) -> Conditions:
@@ -226,6 +228,26 @@ _CONDITIONS: Mapping[Meaning, Callable[[Conditions, str, str], Conditions]] = Ma
         Meaning.RESPONSE: _with_response,
     }
 )
+
+
+def _in_both(hosts: HostSet, more: HostSet, name: str) -> HostSet:
+    """Returns the hosts that two options of one name have in common: a second one narrows the first.
+
+    Raises:
+        RuleError: there is none, or expressions cannot be compared.
+    """
+    if not hosts or not more or hosts == more:
+        return hosts or more
+    if hosts.patterns or more.patterns:
+        raise RuleError(f"two options {name!r} with regular expressions cannot be combined")
+    common = {one for one in hosts.names if _covers(more.names, one)} | {one for one in more.names if _covers(hosts.names, one)}
+    if not common:
+        raise RuleError(f"the options {name!r} have no host in common")
+    return HostSet(frozenset(common))
+
+
+def _covers(names: frozenset[str], host: str) -> bool:
+    return any(host == name or host.endswith(f".{name}") for name in names)
 
 
 def _union(hosts: HostSet, more: HostSet) -> HostSet:

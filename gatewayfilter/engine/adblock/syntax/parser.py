@@ -55,6 +55,9 @@ _COMMENT = ParsedLine(LineKind.COMMENT)
 
 _HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
+_ROOT_OF_HOST = re.compile(r"(\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?\|", re.ASCII)
+_DOT_BEHIND_HOST = re.compile(r"\|\|[a-z0-9_.-]*[a-z0-9_-](\.)[/^:?]", re.ASCII)
+_LABEL_BEGINNING = re.compile(r"\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\*", re.ASCII)
 _HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
 _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
@@ -169,8 +172,9 @@ def _parse_network(text: str) -> ParsedLine:
         conditions=options.conditions,
     )
     limited = options.names_types or options.party or options.conditions is not NO_CONDITIONS or options.switches
-    if options.modifier in {"", "redirect"} and not limited and not pattern.strip("*|^"):
-        raise RuleError("the rule would match every request")
+    if options.modifier in {"", "redirect"} and not limited and (len(pattern) == 1 or not pattern.strip("*|^")):
+        # One character is a typing error for other engines, too. All drop it.
+        raise RuleError("the rule would match every request" if not pattern.strip("*|^") else "the pattern is one character")
     rules = tuple(_rules_of(rule, options)) if option_text else (rule,)
     if pattern.startswith("|ws://"):  # for both schemes, as the authors of such rules expect (docs/adblock.md, "Policies")
         rules += tuple(replace(each, pattern=f"|wss{pattern[3:]}") for each in rules)
@@ -275,8 +279,6 @@ def read_pattern(text: str, *, match_case: bool) -> str:
         return text
     if _FORBIDDEN.search(text):
         raise RuleError("the pattern has a space or a control character in it")
-    if text.startswith("|||"):
-        raise RuleError("the pattern begins with '|||'")
     if not text.isascii():
         text = _to_ascii(text)
     if not match_case:
@@ -288,9 +290,33 @@ def read_pattern(text: str, *, match_case: bool) -> str:
         text = re.sub(r"\*+", "*", text)
     if text.startswith("*") and len(text) > 1 and not text.startswith(("*/", "*|")):
         text = text[1:]
+    if text.startswith("||"):
+        return _read_anchored(text)
     if text.endswith("*") and len(text) > 2 and not (text[0] == "/" and text[-2] == "/"):
         text = text[:-1]
     return text or "*"
+
+
+def _read_anchored(text: str) -> str:
+    """Returns a pattern that begins with `||` in canonical form.
+
+    As in other engines, `||host|` is `||host^`, and the dot of the root behind a host is left out, as it is in canonical URLs.
+    `||ads*` keeps its `*`: without it only whole labels match.
+
+    Raises:
+        RuleError: it begins with a third `|`.
+    """
+    if text.startswith("|||"):
+        raise RuleError("the pattern begins with '|||'")
+    root = _ROOT_OF_HOST.fullmatch(text)
+    if root:
+        return f"{root[1]}^"
+    dot = _DOT_BEHIND_HOST.match(text)
+    if dot:
+        text = text[: dot.start(1)] + text[dot.end(1) :]
+    if text.endswith("*") and len(text) > 3 and not _LABEL_BEGINNING.fullmatch(text):
+        text = text[:-1]
+    return text
 
 
 def _to_ascii(text: str) -> str:
