@@ -15,7 +15,7 @@ from gatewayfilter.wiring.proxy import worker_components
 def run_proxy_worker(index: int, settings: Settings, line: Connection) -> None:
     """Runs a proxy worker until SIGTERM, with heartbeats on `line`. Exits with 2 when it cannot start."""
     begin_child(settings)
-    run_worker(index, settings, tuned_components, Heartbeat(line).beat)
+    run_worker(index, settings, tuned_components, Heartbeat(line))
 
 
 def tuned_components(settings: Settings) -> WorkerComponents:

@@ -1,6 +1,5 @@
 """`gatewayfilter run`: prepares the state folder, starts the processes, restarts what dies, drains on SIGTERM and Ctrl-C."""
 
-import json
 import logging
 import multiprocessing
 import os
@@ -13,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
+from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +22,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.processes import entry_points
 from gatewayfilter.processes.banner import banner
 from gatewayfilter.processes.data_dir import prepare_lists
+from gatewayfilter.processes.fork_server import ForkServerReplacement
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervision.port_reservation import reserve_address
 from gatewayfilter.processes.supervision.run_lock import RunLock
@@ -33,7 +34,9 @@ _log = logging.getLogger(__name__)
 
 DRAIN_S = 8.0
 """How long the children may take to drain before they are killed."""
-READY_POLL_S = 0.05
+LONGEST_WORKER_DELAY_S = 5.0
+"""The longest delay of a worker's restart while others serve."""
+_FORK_SERVER_POLL_S = 0.1
 
 
 def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], None]) -> int:
@@ -46,7 +49,15 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         prepare_lists(bound)
         count = entry_points.worker_count(bound)
         proxies = [
-            Child(f"proxy-{index}", entry_points.proxy_worker, (index, bound), context, beats=True) for index in range(count)
+            Child(
+                f"proxy-{index}",
+                entry_points.proxy_worker,
+                (index, bound),
+                context,
+                beats=True,
+                longest_delay_s=LONGEST_WORKER_DELAY_S,
+            )
+            for index in range(count)
         ]
         learner = Child("learner", entry_points.learner, (bound,), context)
         further = range(1, bound.crawl.workers if bound.learn.enabled else 1)
@@ -58,7 +69,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)
         dashboards = [Child("web", entry_points.web, (served,), spawning)] if bound.web.listen else []
-        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, say).run()
+        replacement = ForkServerReplacement(context)
+        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, replacement, say).run()
 
 
 class _Supervisor:
@@ -68,12 +80,14 @@ class _Supervisor:
         proxies: list[Child],
         others: list[Child],
         later: list[Child],
+        fork_server: ForkServerReplacement,
         say: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._proxies = proxies
         self._later = later  # started when the proxy serves, so that they do not slow its start
         self._children = [*proxies, *others]
+        self._fork_server = fork_server
         self._say = say
         self._run_folder = settings.data_dir / "run"
         self._status = StatusFile(self._run_folder, "supervisor")
@@ -114,11 +128,13 @@ class _Supervisor:
         self._stopping = True
 
     def _wait(self, wakened: socket.socket) -> None:
-        waits = [seconds for child in self._children if (seconds := child.wait_s()) is not None]
-        often = 5.0 if self._ready else READY_POLL_S
-        timeout_s = min([*waits, self._manager.ping_every_s or 5.0, often, self._settings.proxy.stall_s / 4 or often])
-        sentinels = [child.sentinel for child in self._children if child.sentinel is not None]
-        wait([wakened, *sentinels], timeout_s)
+        waits = [
+            seconds if self._can_start(child) else _FORK_SERVER_POLL_S
+            for child in self._children
+            if (seconds := child.wait_s()) is not None
+        ]
+        timeout_s = min([*waits, self._manager.ping_every_s or 5.0, 5.0, self._settings.proxy.stall_s / 4 or 5.0])
+        wait([wakened, *(sentinel for child in self._children for sentinel in child.sentinels)], timeout_s)
         try:
             wakened.recv(4096)
         except BlockingIOError:
@@ -136,17 +152,35 @@ class _Supervisor:
         for child in self._proxies:
             child.end_if_stalled(after_s)
 
+    def _can_start(self, child: Child) -> bool:
+        return self._fork_server.ready or not child.is_forked
+
     def _restart(self) -> None:
-        changed = False
+        for child in self._proxies:
+            child.hear()
+        lost = [child for child in self._children if child.lost_fork_server()]
+        ended = [child for child in self._children if child.reap()]
+        if lost:
+            _log.error("the fork server has ended; its processes go on, and another one is started")
+        if lost or any(child.is_forked and child.exit_code is None for child in ended):
+            self._fork_server.begin()
+        changed = bool(ended)
+        self._hasten_one()
         for child in self._children:
             if self._stopping:
                 return
-            changed |= child.reap()
-            changed |= child.restart_if_due()
+            if self._can_start(child):
+                changed |= child.restart_if_due()
         if not self._ready and all(child.hopeless for child in self._proxies):
             raise StartupError("no proxy worker could start; the log has the reason")
         if changed or not self._ready:
             self._write_status()
+
+    def _hasten_one(self) -> None:
+        """Shortens the back-off of the worker that is due first, where no other one serves."""
+        waiting = [(wait_s, child) for child in self._proxies if (wait_s := child.wait_s()) is not None]
+        if waiting and not any(child.serving for child in self._proxies):
+            min(waiting, key=itemgetter(0))[1].hasten()
 
     def _write_status(self) -> None:
         self._status.write(
@@ -161,8 +195,7 @@ class _Supervisor:
     def _announce(self) -> None:
         if self._ready:
             return
-        states = [_state(self._run_folder / f"{child.name}.json") for child in self._proxies]
-        if states and all(state == "serving" for state in states):
+        if all(child.serving for child in self._proxies):
             self._ready = True
             for child in self._later:
                 child.start()
@@ -191,10 +224,3 @@ def _silence(stream: IO[str]) -> None:
     """Points a stream nowhere, so that what is left in its buffer does no harm when the process ends."""
     with suppress(OSError, ValueError), Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
-
-
-def _state(path: Path) -> str:
-    try:
-        return str(json.loads(path.read_text())["state"])
-    except (OSError, ValueError, KeyError):
-        return ""

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
@@ -27,8 +27,20 @@ _MOST_FILES: Final = 65_536
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
+class ReportsLife(Protocol):
+    """Reports to the process that supervises."""
+
+    def beat(self) -> None:
+        """Reports that the event loop runs."""
+        ...
+
+    def serving(self) -> None:
+        """Reports that the worker listens."""
+        ...
+
+
 def run_worker(
-    index: int, settings: Settings, build: Callable[[Settings], WorkerComponents], beat: Callable[[], None] | None = None
+    index: int, settings: Settings, build: Callable[[Settings], WorkerComponents], heart: ReportsLife | None = None
 ) -> None:
     """Runs a worker until SIGTERM: the entry of its process. Exits with 2 when it cannot start.
 
@@ -38,7 +50,7 @@ def run_worker(
         index: which worker; its status is `run/proxy-<index>.json`.
         settings: with the port that is really to be used.
         build: makes the components, in this process.
-        beat: sends a heartbeat; called every second by the event loop.
+        heart: sends a heartbeat every second from the event loop, and when the worker serves.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     _raise_file_limit()
@@ -47,7 +59,7 @@ def run_worker(
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:
-        asyncio.run(_run_until_terminated(settings, build(settings), status, beat), loop_factory=new_loop)
+        asyncio.run(_run_until_terminated(settings, build(settings), status, heart), loop_factory=new_loop)
     except GatewayFilterError as error:
         _log.error("%s", error)  # one sentence, no traceback: the operator can correct it
         sys.exit(2)
@@ -64,14 +76,14 @@ def _raise_file_limit() -> None:
 
 
 async def _run_until_terminated(
-    settings: Settings, components: WorkerComponents, status: StatusFile, beat: Callable[[], None] | None
+    settings: Settings, components: WorkerComponents, status: StatusFile, heart: ReportsLife | None
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    if beat is not None:
-        _beat_regularly(loop, beat)
-    await serve(settings, components, stop, status)
+    if heart is not None:
+        _beat_regularly(loop, heart.beat)
+    await serve(settings, components, stop, status, heart)
 
 
 def _beat_regularly(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -> None:
@@ -79,7 +91,13 @@ def _beat_regularly(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -
     loop.call_later(_BEAT_EVERY_S, _beat_regularly, loop, beat)
 
 
-async def serve(settings: Settings, components: WorkerComponents, stop: asyncio.Event, status: StatusFile) -> None:
+async def serve(
+    settings: Settings,
+    components: WorkerComponents,
+    stop: asyncio.Event,
+    status: StatusFile,
+    heart: ReportsLife | None = None,
+) -> None:
     """Serves until `stop` is set, then drains: no new connections, open requests finish, the queues are written.
 
     Raises:
@@ -91,6 +109,8 @@ async def serve(settings: Settings, components: WorkerComponents, stop: asyncio.
         await master.start()
         host, port = master.address
         listen = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        if heart is not None:
+            heart.serving()
         while not stop.is_set():
             await asyncio.to_thread(_write_status, status, "serving", listen, components)
             try:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gatewayfilter.engine.snapshot.format import read_sections
@@ -77,6 +78,27 @@ def test_a_worker_that_hangs_is_replaced(state: Path, http_site: Origin) -> None
         assert gateway.status("supervisor")["children"]["proxy-0"]["stalls"] == 1
         assert gateway.status("supervisor")["children"]["proxy-1"]["restarts"] == 0
         assert "has not stirred" in gateway.log.read_text()
+
+
+def test_a_killed_fork_server_ends_nothing(state: Path, http_site: Origin) -> None:
+    """It is replaced; a worker that falls afterwards comes back from the new one; SIGTERM ends all of them."""
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        names = ("proxy-0", "proxy-1", "learner")
+        before = {name: gateway.child(name) for name in names}
+        fork_server = psutil.Process(before["proxy-0"].ppid())
+        fork_server.kill()
+        until("another fork server", lambda: "the fork server is ready again" in gateway.log.read_text(), 20.0)
+        for _ in range(10):
+            assert gateway.get(f"{http_site.base}/garden/1").status == 200
+        assert all(child.is_running() for child in before.values())
+        assert {name: gateway.status("supervisor")["children"][name]["restarts"] for name in names} == dict.fromkeys(names, 0)
+        before["proxy-0"].kill()
+        until("new worker", lambda: gateway.status("proxy-0").get("pid") not in {None, before["proxy-0"].pid}, 15.0)
+        until("note of it", lambda: gateway.status("supervisor")["children"]["proxy-0"]["restarts"] == 1)
+        assert gateway.child("proxy-0").ppid() != fork_server.pid
+        remaining = [gateway.child(name) for name in names]
+        assert gateway.stop() == 0
+        assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in remaining)
 
 
 def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:

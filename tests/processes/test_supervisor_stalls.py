@@ -1,5 +1,6 @@
 """When the supervisor looks for workers that hang, and when it forgives them."""
 
+import multiprocessing
 import time
 from pathlib import Path
 from typing import cast
@@ -7,8 +8,11 @@ from typing import cast
 import pytest
 
 from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.processes.fork_server import ForkServerReplacement
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervisor import _Supervisor
+
+CONTEXT = multiprocessing.get_context("forkserver")
 
 
 class Worker:
@@ -39,7 +43,7 @@ def test_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stall_s: float
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     worker = Worker()
     settings = Settings(data_dir=tmp_path, proxy=ProxySettings(stall_s=stall_s))
-    supervisor = _Supervisor(settings, [cast("Child", worker)], [], [], print)
+    supervisor = _Supervisor(settings, [cast("Child", worker)], [], [], ForkServerReplacement(CONTEXT), print)
     clock[0] += away_s
     supervisor._end_stalled()
     assert worker.asked == asked

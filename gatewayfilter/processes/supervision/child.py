@@ -4,14 +4,18 @@ import logging
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, ForkServerProcess, SpawnContext, SpawnProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from typing import Final
 
-from gatewayfilter.processes.supervision.heartbeat import heard
+from gatewayfilter.processes.supervision.heartbeat import SERVING, heard
+from gatewayfilter.processes.supervision.process_handle import ProcessHandle
 
 _log = logging.getLogger(__name__)
 
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 30.0
+NEEDED_DELAY_S: Final = 1.0
+"""The longest delay of a worker while no other one serves."""
 HEALTHY_AFTER_S = 30.0
 """A child that lived this long starts again without delay the next time."""
 HOPELESS_AFTER = 3
@@ -26,7 +30,9 @@ class Child:
         name: as in `run/<name>.json` and the log.
         restarts: how often it was started again.
         stalls: how often it was killed because heartbeats were missing.
-        exit_code: of its last end, `None` while it never ended.
+        exit_code: of its last end, `None` while it never ended, or when it is not known.
+        serving: whether the process that runs has reported that it serves.
+        is_forked: whether a fork server starts it.
 
     Args:
         name: its name.
@@ -34,6 +40,7 @@ class Child:
         args: what the entry takes.
         context: starts it.
         beats: whether the entry takes one more argument, the line for its heartbeats (`Heartbeat`).
+        longest_delay_s: the longest delay of a restart.
     """
 
     def __init__(
@@ -44,16 +51,20 @@ class Child:
         context: ForkServerContext | SpawnContext,
         *,
         beats: bool = False,
+        longest_delay_s: float = LONGEST_DELAY_S,
     ) -> None:
         self.name = name
+        self.serving = False
+        self.is_forked = isinstance(context, ForkServerContext)
         self.restarts = 0
         self.stalls = 0
         self.exit_code: int | None = None
         self._target = target
         self._args = args
         self._context = context
-        self._process: ForkServerProcess | SpawnProcess | None = None
+        self._process: ProcessHandle | None = None
         self._beats = beats
+        self._longest_delay_s = longest_delay_s
         self._line: Connection | None = None
         self._heard_at: float | None = None
         self._started_at = 0.0
@@ -61,23 +72,37 @@ class Child:
         self._delay_s = 0.0
 
     def start(self) -> None:
-        """Starts the process."""
+        """Starts the process.
+
+        Raises:
+            OSError, EOFError: the fork server ended meanwhile.
+        """
         further: tuple[object, ...] = ()
         if self._beats:
             self._line, theirs = self._context.Pipe(duplex=False)
             further = (theirs,)
-        process = self._context.Process(target=self._target, args=(*self._args, *further), name=self.name)
-        process.start()
-        if self._beats:
-            theirs.close()
-        self._process = process
+        try:
+            self._process = ProcessHandle(
+                self._context.Process(target=self._target, args=(*self._args, *further), name=self.name)
+            )
+        except BaseException:
+            self._hang_up()
+            raise
+        finally:
+            if self._beats:
+                theirs.close()
         self._started_at = time.monotonic()
         self._heard_at = None
+        self.serving = False
 
     @property
-    def sentinel(self) -> int | None:
-        """A descriptor that is ready when the process ends; `None` while none runs."""
-        return self._process.sentinel if self._process is not None else None
+    def sentinels(self) -> tuple[int | Connection, ...]:
+        """What is ready when the process ends, when its fork server does, and when it begins to serve; empty while none runs."""
+        if self._process is None:
+            return ()
+        if self._line is None or self.serving:
+            return self._process.sentinels
+        return (*self._process.sentinels, self._line)
 
     @property
     def pid(self) -> int | None:
@@ -89,24 +114,35 @@ class Child:
         """Whether it ended with 2 (it cannot start), or failed again and again."""
         return self.exit_code == 2 or self.restarts >= HOPELESS_AFTER
 
+    def lost_fork_server(self) -> bool:
+        """Returns whether the fork server ended while the process runs on; true once per process."""
+        return self._process is not None and self._process.lost_fork_server()
+
     def reap(self) -> bool:
         """Takes note of an end and plans the restart. Returns whether it had ended."""
         if self._process is None or self._process.is_alive():
             return False
         self._forget()
         lived_s = time.monotonic() - self._started_at
-        self._delay_s = (
-            FIRST_DELAY_S if lived_s >= HEALTHY_AFTER_S or not self._delay_s else min(self._delay_s * 2, LONGEST_DELAY_S)
-        )
-        self._restart_at = time.monotonic() + self._delay_s
+        self._plan(0.0 if lived_s >= HEALTHY_AFTER_S else self._delay_s)
         _log.error(
             "%s ended with exit code %s after %.0f s; it starts again in %.1f s",
             self.name,
-            self.exit_code,
+            self.exit_code if self.exit_code is not None else "unknown",
             lived_s,
             self._delay_s,
         )
         return True
+
+    def hasten(self) -> None:
+        """Brings a planned restart forward: no other worker serves."""
+        self._restart_at = min(self._restart_at, time.monotonic() + NEEDED_DELAY_S)
+
+    def hear(self) -> None:
+        """Takes the heartbeats that came."""
+        if self._line is not None and (came := heard(self._line)):
+            self._heard_at = time.monotonic()
+            self.serving = self.serving or SERVING in came
 
     def wait_s(self) -> float | None:
         """Returns the time until its restart is due, `None` while it runs."""
@@ -116,8 +152,14 @@ class Child:
         """Starts it again when the back-off is over. Returns whether it did."""
         if self._process is not None or time.monotonic() < self._restart_at:
             return False
+        try:
+            self.start()
+        except (OSError, EOFError) as error:
+            self._plan(self._delay_s)
+            _log.error("%s could not be started: %s; trying again in %.1f s", self.name, error, self._delay_s)
+            return False
         self.restarts += 1
-        self.start()
+        _log.info("%s was started again as process %s", self.name, self.pid)
         return True
 
     def terminate(self) -> None:
@@ -143,9 +185,8 @@ class Child:
         """
         if self._process is None or self._line is None:
             return False
+        self.hear()
         now = time.monotonic()
-        if heard(self._line):
-            self._heard_at = now
         since = self._heard_at if self._heard_at is not None else self._started_at + max(0.0, FIRST_BEAT_S - after_s)
         if now - since < after_s:
             return False
@@ -162,10 +203,14 @@ class Child:
 
     def _forget(self) -> None:
         assert self._process is not None
-        self.exit_code = self._process.exitcode
-        self._process.close()
+        self.exit_code = self._process.close()
         self._process = None
+        self.serving = False
         self._hang_up()
+
+    def _plan(self, last_delay_s: float) -> None:
+        self._delay_s = min(last_delay_s * 2, self._longest_delay_s) if last_delay_s else FIRST_DELAY_S
+        self._restart_at = time.monotonic() + self._delay_s
 
     def _hang_up(self) -> None:
         if self._line is not None:

@@ -7,8 +7,10 @@ import time
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 
+import psutil
 import pytest
 
+from gatewayfilter.processes.fork_server import ForkServerReplacement
 from gatewayfilter.processes.supervision import child as children
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervision.heartbeat import Heartbeat, heard
@@ -42,8 +44,8 @@ def silent(_line: Connection) -> None:
 
 
 def await_end(child: Child) -> None:
-    assert child.sentinel is not None
-    assert wait([child.sentinel], 30)
+    assert child.pid is not None
+    assert wait(child.sentinels, 30)
     deadline = time.monotonic() + 10
     while not child.reap():
         assert time.monotonic() < deadline
@@ -60,12 +62,101 @@ def test_a_fallen_child_is_restarted_later_and_later(monkeypatch: pytest.MonkeyP
         assert child.exit_code == 3
         delays.append(child.wait_s() or 0.0)
         child.restart_if_due()
-        assert child.sentinel is None, "not before the back-off is over"
+        assert child.pid is None, "not before the back-off is over"
         time.sleep((child.wait_s() or 0) + 0.01)
         child.restart_if_due()
     assert delays[0] < delays[1] < delays[2]
     assert child.restarts == 3
     child.finish(time.monotonic() + 10)
+
+
+def test_the_delay_has_a_bound_and_a_needed_worker_a_lower_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    child = Child("falls", fall, (3,), CONTEXT, longest_delay_s=5.0)
+
+    class Ended:
+        pid = 1
+
+        def is_alive(self) -> bool:
+            return False
+
+        def close(self) -> int:
+            return 3
+
+    delays = []
+    for _ in range(8):
+        monkeypatch.setattr(child, "_process", Ended())
+        monkeypatch.setattr(child, "_started_at", clock[0])
+        assert child.reap()
+        delays.append(child.wait_s())
+    assert delays == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0])
+    child.hasten()
+    assert child.wait_s() == pytest.approx(children.NEEDED_DELAY_S)
+    clock[0] += 0.5
+    child.hasten()
+    assert child.wait_s() == pytest.approx(0.5), "not put off again"
+
+
+def test_a_killed_fork_server_ends_no_child() -> None:
+    child = Child("lives", live, (), CONTEXT)
+    child.start()
+    assert child.pid is not None
+    first = child.pid
+    assert not child.lost_fork_server()
+    os.kill(psutil.Process(first).ppid(), signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while not child.lost_fork_server():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert not child.lost_fork_server(), "once is enough"
+    assert not child.reap()
+    assert not wait(child.sentinels, 0), "the pipe of the fork server no longer counts"
+    replacement = ForkServerReplacement(CONTEXT)
+    replacement.begin()
+    while not replacement.ready:
+        assert time.monotonic() < deadline + 20
+        time.sleep(0.01)
+    other = Child("lives", live, (), CONTEXT)
+    other.start()
+    for one in (child, other):
+        one.terminate()
+        one.finish(time.monotonic() + 10)
+    assert child.exit_code is None
+    assert other.exit_code == -signal.SIGTERM
+
+
+def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child("starts", live, (), CONTEXT)
+
+    def fail(_process: object) -> None:
+        raise EOFError("the fork server has ended")
+
+    monkeypatch.setattr(children, "ProcessHandle", fail)
+    assert not child.restart_if_due()
+    assert child.restarts == 0
+    assert child.wait_s() == pytest.approx(children.FIRST_DELAY_S, abs=0.1)
+    assert child.sentinels == ()
+
+
+def serve(line: Connection) -> None:
+    heartbeat = Heartbeat(line)
+    heartbeat.beat()
+    heartbeat.serving()
+    time.sleep(60)
+
+
+def test_a_child_reports_that_it_serves() -> None:
+    child = Child("serves", serve, (), CONTEXT, beats=True)
+    child.start()
+    deadline = time.monotonic() + 30
+    while not child.serving:
+        assert time.monotonic() < deadline
+        wait(child.sentinels, 1)
+        child.hear()
+    child.terminate()
+    child.finish(time.monotonic() + 10)
+    assert not child.serving
 
 
 def test_what_cannot_start_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
