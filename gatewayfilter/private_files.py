@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 
 def private(path: str, flags: int) -> int:
@@ -17,3 +18,13 @@ def private(path: str, flags: int) -> int:
     if stat.S_ISREG(mode) and mode & 0o077:
         os.fchmod(descriptor, 0o600)
     return descriptor
+
+
+def make_private(path: Path, mode: int) -> None:
+    """Gives a file or folder a mode; one that has it is not touched, which would fail on a read-only disk.
+
+    Raises:
+        OSError: it is not there, or its mode cannot be changed.
+    """
+    if stat.S_IMODE(path.stat().st_mode) != mode:
+        path.chmod(mode)

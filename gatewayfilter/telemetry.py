@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -165,7 +166,8 @@ class StatusFile:
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}.json"
         self._failure = ""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # the first write reports it
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def write(self, **facts: object) -> None:
         """Writes the facts, with process id and time. A full disk is not an error here; a failure is logged when it begins."""
@@ -201,8 +203,9 @@ class StatusFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def remove(self) -> None:
-        """Removes the file."""
-        self._path.unlink(missing_ok=True)
+        """Removes the file, if the folder can be written."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
 
 class _JsonLines(logging.Formatter):

@@ -4,7 +4,9 @@ import os
 import stat
 from pathlib import Path
 
-from gatewayfilter.private_files import private
+import pytest
+
+from gatewayfilter.private_files import make_private, private
 
 
 def test_a_file_becomes_the_owners_alone(tmp_path: Path) -> None:
@@ -22,3 +24,11 @@ def test_what_is_no_file_keeps_its_mode(tmp_path: Path) -> None:
     pipe.chmod(0o644)
     os.close(private(str(pipe), os.O_RDWR))
     assert stat.S_IMODE(pipe.stat().st_mode) == 0o644
+
+
+def test_a_mode_that_is_right_is_not_set_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o755)
+    make_private(tmp_path, 0o700)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    monkeypatch.delattr(Path, "chmod")
+    make_private(tmp_path, 0o700)

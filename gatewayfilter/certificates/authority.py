@@ -28,6 +28,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gatewayfilter.certificates.mobileconfig import mobileconfig
 from gatewayfilter.errors import StartupError
+from gatewayfilter.private_files import make_private
 
 type CaFormat = Literal["pem", "der", "p12", "mobileconfig"]
 
@@ -92,13 +93,15 @@ class CertificateAuthority:
 def ensure_ca(folder: Path) -> CertificateAuthority:
     """Returns the CA in a folder; makes the folder (0700) and the CA (files 0600) when there is none yet.
 
+    A folder that is complete and private is not written to: it may be read-only.
+
     Raises:
         StartupError: one sentence: it cannot be read or written, is no CA, has expired, or its key does not belong to it.
     """
     path = folder / CA_FILE
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+        make_private(folder, 0o700)
         if not path.exists():
             if any(folder.glob("mitmproxy-ca*")):
                 raise StartupError(
@@ -108,9 +111,59 @@ def ensure_ca(folder: Path) -> CertificateAuthority:
             _create(path)
     except OSError as error:
         raise StartupError(f"cannot make the certificate authority {path}: {error.strerror}") from error
+    return use_ca(folder)
+
+
+def use_ca(folder: Path) -> CertificateAuthority:
+    """Returns the CA in a folder, with the files beside it that clients need; never makes a CA.
+
+    For workers: one that made a CA of its own would sign what no client trusts.
+
+    Raises:
+        StartupError: as `ensure_ca`, and when there is none.
+    """
     authority = load_ca(folder)
     _complete(folder, authority)
     return authority
+
+
+class KeptCa:
+    """The CA of a running filter in memory, to put its file back when it was removed.
+
+    Args:
+        folder: of a CA that is in use.
+
+    Raises:
+        StartupError: it cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CA_FILE
+        try:
+            self._content = self._path.read_bytes()
+        except OSError as error:
+            raise StartupError(f"cannot read the certificate authority {self._path}: {error.strerror}") from error
+
+    def put_back(self) -> bool:
+        """Writes the file again if it is gone; takes note of it if it was renewed. Returns whether it was written.
+
+        Raises:
+            StartupError: it is gone and cannot be written.
+        """
+        try:
+            self._content = self._path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            return False
+        else:
+            return False
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write(self._path, self._content)
+        except OSError as error:
+            raise StartupError(f"cannot put the certificate authority {self._path} back: {error.strerror}") from error
+        return True
 
 
 def load_ca(folder: Path) -> CertificateAuthority:
@@ -202,7 +255,7 @@ def key_and_certificate(key: CertificateIssuerPrivateKeyTypes, certificate: x509
 def _complete(folder: Path, authority: CertificateAuthority) -> None:
     """Makes the files beside the CA that mitmproxy would have made, and keeps all of them private."""
     try:
-        authority.path.chmod(0o600)
+        make_private(authority.path, 0o600)
         for file_name, form in _EXPORTS.items():
             if not (folder / file_name).exists():
                 _write(folder / file_name, authority.export(form))

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from gatewayfilter.addresses.neighbours import read_neighbours
 from gatewayfilter.config import NotifyEvent, Settings
-from gatewayfilter.errors import GatewayFilterError, SnapshotError
+from gatewayfilter.errors import GatewayFilterError, SnapshotError, StartupError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.own_model import OwnModel, decided_counts, retrain
 from gatewayfilter.private_files import private
@@ -22,6 +22,7 @@ from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.wiring import (
+    on_read_only_disk,
     open_store,
     publish_now,
     snapshot_folder,
@@ -77,6 +78,8 @@ class _Learner:
         self._counters = Counters()
         self._status = StatusFile(settings.data_dir / "run", "learner")
         self._stop = asyncio.Event()
+        if on_read_only_disk(settings):
+            raise StartupError(f"the state folder {settings.data_dir} is read-only: nothing can be learned or published")
         self._store: Store = open_store(settings)
         self._notifier = notifier(settings, self._store, self._counters)
         self._jobs = _Jobs(settings)

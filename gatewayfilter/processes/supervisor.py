@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
-from gatewayfilter.certificates.authority import ensure_ca
+from gatewayfilter.certificates.authority import KeptCa, ensure_ca
 from gatewayfilter.config import Loaded, Settings
 from gatewayfilter.errors import StartupError
 from gatewayfilter.processes import entry_points
@@ -28,7 +28,7 @@ from gatewayfilter.processes.supervision.port_reservation import reserve_address
 from gatewayfilter.processes.supervision.run_lock import RunLock
 from gatewayfilter.processes.supervision.systemd_notify import ServiceManager
 from gatewayfilter.telemetry import StatusFile, set_up_logging
-from gatewayfilter.wiring import prepare_data_dir
+from gatewayfilter.wiring import on_read_only_disk, prepare_data_dir
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +45,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
     set_up_logging(settings.log.level, settings.log.format)
     prepare_data_dir(settings)
     with RunLock(settings.data_dir), reserve_address(settings) as bound:
+        if on_read_only_disk(bound):
+            _log.warning("the state folder %s is read-only: filtering without learning or logging", bound.data_dir)
         ensure_ca(bound.data_dir / "ca")
         prepare_lists(bound)
         count = entry_points.worker_count(bound)
@@ -70,7 +72,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         served = replace(loaded, settings=bound)
         dashboards = [Child("web", entry_points.web, (served,), spawning)] if bound.web.listen else []
         replacement = ForkServerReplacement(context)
-        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, replacement, say).run()
+        kept_ca = KeptCa(bound.data_dir / "ca")
+        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, replacement, kept_ca, say).run()
 
 
 class _Supervisor:
@@ -81,6 +84,7 @@ class _Supervisor:
         others: list[Child],
         later: list[Child],
         fork_server: ForkServerReplacement,
+        ca: KeptCa,
         say: Callable[[str], None],
     ) -> None:
         self._settings = settings
@@ -88,6 +92,7 @@ class _Supervisor:
         self._later = later  # started when the proxy serves, so that they do not slow its start
         self._children = [*proxies, *others]
         self._fork_server = fork_server
+        self._ca = ca
         self._say = say
         self._run_folder = settings.data_dir / "run"
         self._status = StatusFile(self._run_folder, "supervisor")
@@ -100,7 +105,8 @@ class _Supervisor:
     def run(self) -> int:
         for pattern in ("proxy-*.json", "crawler-*.json", "web.json"):
             for stale in self._run_folder.glob(pattern):
-                stale.unlink(missing_ok=True)
+                with suppress(OSError):  # a read-only disk
+                    stale.unlink(missing_ok=True)
         waker, wakened = socket.socketpair()
         with waker, wakened:
             waker.setblocking(False)
@@ -166,6 +172,8 @@ class _Supervisor:
             self._fork_server.begin()
         changed = bool(ended)
         self._hasten_one()
+        if ended:
+            self._put_ca_back()
         for child in self._children:
             if self._stopping:
                 return
@@ -175,6 +183,14 @@ class _Supervisor:
             raise StartupError("no proxy worker could start; the log has the reason")
         if changed or not self._ready:
             self._write_status()
+
+    def _put_ca_back(self) -> None:
+        """Writes the CA again where it was removed: a worker that starts would find none, and clients trust no other."""
+        try:
+            if self._ca.put_back():
+                _log.warning("the certificate authority was removed while the filter runs; it was put back")
+        except StartupError as error:
+            _log.error("%s", error)
 
     def _hasten_one(self) -> None:
         """Shortens the back-off of the worker that is due first, where no other one serves."""

@@ -74,6 +74,7 @@ class LeanMaster(master.Master):
         self._relays = RelayPool(asyncio.get_running_loop(), services.counters, idle_s=settings.proxy.idle_s)
         self._review: OpenConnections | None = None
         self._pages = addon.pages
+        self._address = split_address(settings.proxy.listen)
         self._login = self._make_login(addon)
         self._parent_login = parent_login(settings.proxy.upstream_auth_file)
         self._guard = ReachGuard(
@@ -117,9 +118,11 @@ class LeanMaster(master.Master):
 
     @property
     def address(self) -> tuple[str, int]:
-        """The address that is really listened on."""
-        host, port, *_ = max(self._instance.listen_addrs, key=len)  # of both families IPv6 is the configured one
-        return host, port
+        """The address that is really listened on; while connections are drained, the one that was."""
+        if addresses := self._instance.listen_addrs:
+            host, port, *_ = max(addresses, key=len)  # of both families IPv6 is the configured one
+            self._address = host, port
+        return self._address
 
     async def start(self) -> None:
         """Starts to listen.

@@ -29,6 +29,7 @@ from gatewayfilter.wiring.learning import learning_sink, recognition, review_ser
 from gatewayfilter.wiring.storage import (
     categories,
     category_title,
+    on_read_only_disk,
     open_store,
     own_services,
     prepare_data_dir,
@@ -52,6 +53,7 @@ __all__ = [
     "learning_sink",
     "load_lexicon",
     "newest_engine",
+    "on_read_only_disk",
     "open_engine",
     "open_store",
     "own_services",

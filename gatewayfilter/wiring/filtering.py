@@ -134,10 +134,10 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
     """Returns the filter's own pages: set-up, certificate authority, PAC and WPAD.
 
     Raises:
-        StartupError: the certificate authority cannot be used.
+        StartupError: the certificate authority is missing or cannot be used.
     """
     from gatewayfilter.addresses.rtnetlink import read_lan_address
-    from gatewayfilter.certificates.authority import ensure_ca
+    from gatewayfilter.certificates.authority import use_ca
     from gatewayfilter.certificates.renewal import next_authority
     from gatewayfilter.gateway.doh_servers import blocked_resolvers
     from gatewayfilter.gateway.pac import pac_file
@@ -153,7 +153,7 @@ def setup_pages(settings: Settings, engine: FilterEngine) -> SetupPages:
 
     return SetupPages(
         settings,
-        ensure_ca(settings.data_dir / "ca"),
+        use_ca(settings.data_dir / "ca"),
         lambda proxy: pac_file(settings.gateway, proxy, own_hosts=settings.gateway.hosts),
         facts,
         lambda: next_authority(settings.data_dir / "ca"),

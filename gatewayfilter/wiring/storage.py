@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import ListError, StartupError
+from gatewayfilter.private_files import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,18 +24,27 @@ _log = logging.getLogger(__name__)
 
 
 def prepare_data_dir(settings: Settings) -> None:
-    """Makes the state folder with mode 0700.
+    """Makes the state folder with mode 0700. On a disk that is mounted read-only, one that is there is used as it is.
 
     Raises:
-        StartupError: it cannot be made, or is not writable.
+        StartupError: it cannot be made, or may not be used.
     """
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.data_dir.chmod(0o700)
+        make_private(settings.data_dir, 0o700)
     except OSError as error:
         raise StartupError(f"cannot use the state folder {settings.data_dir}: {error.strerror}") from error
-    if not os.access(settings.data_dir, os.R_OK | os.W_OK | os.X_OK):
+    needed = os.R_OK | os.X_OK if on_read_only_disk(settings) else os.R_OK | os.W_OK | os.X_OK
+    if not os.access(settings.data_dir, needed):
         raise StartupError(f"cannot write to the state folder {settings.data_dir}")
+
+
+def on_read_only_disk(settings: Settings) -> bool:
+    """Returns whether the file system of the state folder is mounted read-only, as Linux does after errors of the disk."""
+    try:
+        return bool(os.statvfs(settings.data_dir).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
 
 
 def open_store(settings: Settings, *, before_upgrade: Callable[[], None] | None = None) -> Store:

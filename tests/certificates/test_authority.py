@@ -1,4 +1,6 @@
+import errno
 import os
+import shutil
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +13,7 @@ from mitmproxy.certs import CertStore
 from mitmproxy.options import CONF_BASENAME
 
 from gatewayfilter.certificates import authority
-from gatewayfilter.certificates.authority import CA_FILE, ensure_ca, load_ca
+from gatewayfilter.certificates.authority import CA_FILE, KeptCa, ensure_ca, load_ca, use_ca
 from gatewayfilter.errors import StartupError
 
 
@@ -108,3 +110,44 @@ def test_an_unwritable_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "ro").mkdir(mode=0o500)
     with pytest.raises(StartupError, match="cannot make"):
         ensure_ca(tmp_path / "ro" / "ca")
+
+
+def test_a_worker_makes_no_authority(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="cannot read the certificate authority"):
+        use_ca(tmp_path / "ca")
+    assert not (tmp_path / "ca").exists()
+    made = ensure_ca(tmp_path / "ca")
+    assert use_ca(tmp_path / "ca").fingerprint == made.fingerprint
+
+
+def test_an_authority_in_use_is_put_back_unless_it_was_renewed(tmp_path: Path) -> None:
+    folder = tmp_path / "ca"
+    made = ensure_ca(folder)
+    kept = KeptCa(folder)
+    assert not kept.put_back()
+    shutil.rmtree(folder)
+    assert kept.put_back()
+    assert use_ca(folder).fingerprint == made.fingerprint
+    assert (folder / CA_FILE).stat().st_mode & 0o777 == 0o600
+    shutil.rmtree(folder)
+    renewed = ensure_ca(folder)
+    assert not kept.put_back()
+    (folder / CA_FILE).unlink()
+    assert kept.put_back(), "the renewed one"
+    assert load_ca(folder).fingerprint == renewed.fingerprint
+    (folder / CA_FILE).unlink()
+    folder.rename(tmp_path / "aside")
+    folder.write_text("in the way")
+    with pytest.raises(StartupError, match="cannot put"):
+        kept.put_back()
+
+
+def test_a_complete_folder_is_not_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ensure_ca(tmp_path / "ca")
+
+    def refuse(*_args: object, **_options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    monkeypatch.setattr(os, "open", refuse)
+    assert ensure_ca(tmp_path / "ca").fingerprint == made.fingerprint

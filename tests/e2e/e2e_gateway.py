@@ -80,6 +80,7 @@ class GatewayProcess:
             **{f"GATEWAYFILTER_{name.upper()}": value for name, value in settings.items()},
         }
         self.address = ""
+        self.prefix: tuple[str, ...] = ()
         self.process: subprocess.Popen[str] | None = None
         self.log = state.with_name(f"{state.name}.log")
 
@@ -87,7 +88,7 @@ class GatewayProcess:
         """Starts the filter and waits until all its workers serve."""
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [COMMAND, "run", *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True
+                [*self.prefix, COMMAND, "run", *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -122,7 +123,12 @@ class GatewayProcess:
     def cli(self, *arguments: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
         """Runs another command on the same state folder."""
         return subprocess.run(
-            [COMMAND, *arguments], env=self.environment, capture_output=True, text=True, check=False, timeout=timeout_s
+            [*self.prefix, COMMAND, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
         )
 
     def json(self, *arguments: str) -> Any:

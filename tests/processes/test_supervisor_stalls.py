@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from gatewayfilter.certificates.authority import KeptCa, ensure_ca
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.processes.fork_server import ForkServerReplacement
 from gatewayfilter.processes.supervision.child import Child
@@ -42,8 +43,11 @@ def test_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stall_s: float
     clock = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     worker = Worker()
+    ensure_ca(tmp_path / "ca")
     settings = Settings(data_dir=tmp_path, proxy=ProxySettings(stall_s=stall_s))
-    supervisor = _Supervisor(settings, [cast("Child", worker)], [], [], ForkServerReplacement(CONTEXT), print)
+    supervisor = _Supervisor(
+        settings, [cast("Child", worker)], [], [], ForkServerReplacement(CONTEXT), KeptCa(tmp_path / "ca"), print
+    )
     clock[0] += away_s
     supervisor._end_stalled()
     assert worker.asked == asked

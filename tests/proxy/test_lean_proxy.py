@@ -312,3 +312,11 @@ async def test_stop_lets_an_open_request_finish(start_gateway: Any, origin: Orig
         assert await response.content.readuntil(b"\n\n") == b"data: second\n\n"
         await response.read()
         await stopping
+
+
+async def test_the_address_is_known_while_connections_drain(start_gateway: Any) -> None:
+    async with start_gateway() as gateway:
+        before = gateway.master.address
+        await gateway.master.stop(0.1)
+        assert gateway.master.address == before
+        assert before[1]

@@ -1,7 +1,9 @@
 """The lock of a state folder: one filter at a time."""
 
+import errno
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -15,7 +17,7 @@ def running_process(folder: Path) -> str:
         StartupError: the lock cannot be opened.
     """
     try:
-        descriptor = os.open(folder / "run.lock", os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(folder / "run.lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -54,23 +56,38 @@ class RunLock:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "run.lock"
         self._descriptor = -1
+        self._is_writable = True
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = self._opened()
         except OSError as error:
             raise StartupError(f"cannot open {self._path}: {error.strerror}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.read(self._descriptor, 32).decode(errors="replace").strip() or "unknown"
+            holder = "unknown"
+            with suppress(OSError):  # a folder
+                holder = os.read(self._descriptor, 32).decode(errors="replace").strip() or holder
             os.close(self._descriptor)
             raise StartupError(
                 f"another GatewayFilter (process {holder}) runs on the state folder {self._path.parent}"
             ) from error
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, str(os.getpid()).encode())
+        if self._is_writable:
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, str(os.getpid()).encode())
         return self
+
+    def _opened(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+        self._is_writable = False
+        # A lock needs no writing. Where the file is missing, the folder itself is locked.
+        path = self._path if self._path.exists() else self._path.parent
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)

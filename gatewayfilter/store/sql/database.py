@@ -1,9 +1,7 @@
 """One database, shared by threads and processes: connections, short reads, and serialised writes."""
 
 import os
-import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import IntEnum
@@ -12,21 +10,17 @@ from typing import Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from gatewayfilter.errors import StoreError
+from gatewayfilter.store.sql import sqlite_file
 from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, store_error
 
 BUSY_TIMEOUT_S = 5.0
 _DRIVERS = frozenset({"sqlite", "sqlite+pysqlite", "postgresql+psycopg"})
 _FORMS = "sqlite:///FILE or postgresql+psycopg://…"
-WAL_LIMIT_BYTES = 16_000_000
-_WAL_RETRY_S = 0.01
-_PRAGMAS = (
-    "PRAGMA synchronous = NORMAL",  # safe in WAL mode; only a power cut can undo the last commits, never half of one
-    "PRAGMA foreign_keys = ON",
-    f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}",
-)
+_MARK = "file"
 
 
 class Area(IntEnum):
@@ -67,7 +61,7 @@ class Database:
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
         self._thread = threading.local()
         self._kept: set[DBAPIConnection] = set()
-        self._engine = _file_engine(url, busy_timeout_s) if self.path else _server_engine(url)
+        self._engine = _file_engine(url, self.path, busy_timeout_s) if self.path else _server_engine(url)
 
     @classmethod
     def from_url(cls, text: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
@@ -186,6 +180,10 @@ class Database:
         self._kept.add(made)
         return made
 
+    def file_mark(self) -> sqlite_file.FileMark | None:
+        """Returns what identifies the file of a SQLite database now; `None` when it is gone, and for a server."""
+        return sqlite_file.file_mark(self.path) if self.path else None
+
     def drop_connection(self, connection: DBAPIConnection) -> None:
         """Closes a connection from `keep_connection`."""
         self._kept.discard(connection)
@@ -243,39 +241,21 @@ class Database:
             raise store_error(error, self.name) from error
 
 
-_INCREMENTAL = 2
-"""SQLite's value for `auto_vacuum = INCREMENTAL`."""
-
-
-def _file_engine(url: URL, busy_timeout_s: float) -> Engine:
-    # isolation_level None: the driver begins no transaction of its own, `write` does.
-    options = {"isolation_level": None, "timeout": busy_timeout_s}
-    engine = create_engine(url, connect_args=options, pool_size=4, max_overflow=32, pool_use_lifo=True)
+def _file_engine(url: URL, path: Path, busy_timeout_s: float) -> Engine:
+    engine = create_engine(
+        url, creator=lambda: sqlite_file.connect(path, busy_timeout_s), pool_size=4, max_overflow=32, pool_use_lifo=True
+    )
 
     @event.listens_for(engine, "connect")
-    def set_up(connection: sqlite3.Connection, _record: object) -> None:
-        if connection.execute("PRAGMA auto_vacuum").fetchone() != (_INCREMENTAL,):  # a full disk has no room to set it again
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a file without tables; nothing for any other
-        _turn_to_wal(connection, busy_timeout_s)
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
+    def mark(_connection: DBAPIConnection, record: ConnectionPoolEntry) -> None:
+        record.info[_MARK] = sqlite_file.file_mark(path)
+
+    @event.listens_for(engine, "checkout")
+    def check(_connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
+        if record.info.get(_MARK) != sqlite_file.file_mark(path):
+            raise DisconnectionError  # the file was replaced or removed: the pool connects again
 
     return engine
-
-
-def _turn_to_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
-    """Sets WAL mode, so that readers and the writer do not block each other; persists in the file."""
-    deadline = time.monotonic() + busy_timeout_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            # While another process switches a new file to WAL, SQLite returns "locked" at once, without the busy handler.
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                raise
-            time.sleep(_WAL_RETRY_S)
-        else:
-            return
 
 
 def _server_engine(url: URL) -> Engine:

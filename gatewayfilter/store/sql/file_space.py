@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from gatewayfilter.store.sql.database import WAL_LIMIT_BYTES, Area, Database
+from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.sqlite_file import WAL_LIMIT_BYTES
 
 _log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.sql.database import Database
+from gatewayfilter.store.sql.sqlite_file import FileMark
 
 
 class PreparedQuery:
@@ -26,6 +27,7 @@ class PreparedQuery:
         self._lock = threading.Lock()
         self._connection: DBAPIConnection | None = None
         self._cursor: DBAPICursor | None = None
+        self._mark: FileMark | None = None
 
     def has_none(self, *values: Any) -> bool:
         """Returns whether the statement certainly finds no row with these values."""
@@ -33,6 +35,9 @@ class PreparedQuery:
             return False
         with self._lock:
             try:
+                if (mark := self._database.file_mark()) != self._mark:  # the file was replaced or removed
+                    self._forget()
+                    self._mark = mark
                 if self._cursor is None:
                     self._connection = self._database.keep_connection()
                     self._cursor = self._connection.cursor()

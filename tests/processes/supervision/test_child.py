@@ -98,6 +98,7 @@ def test_the_delay_has_a_bound_and_a_needed_worker_a_lower_one(monkeypatch: pyte
     assert child.wait_s() == pytest.approx(0.5), "not put off again"
 
 
+@pytest.mark.slow
 def test_a_killed_fork_server_ends_no_child() -> None:
     child = Child("lives", live, (), CONTEXT)
     child.start()

@@ -1,5 +1,6 @@
 """One filter at a time on a state folder."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -22,4 +23,24 @@ def test_it_can_be_taken_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="No such file"), RunLock(tmp_path / "missing"):
+        pass
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_a_read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_file: bool) -> None:
+    if has_file:
+        (tmp_path / "run.lock").write_text("7")
+    open_file = os.open
+
+    def read_only(path: Path, flags: int, mode: int = 0) -> int:
+        if flags & os.O_RDWR:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return open_file(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", read_only)
+    with (
+        RunLock(tmp_path),
+        pytest.raises(StartupError, match=r"another GatewayFilter \(process (7|unknown)\)"),
+        RunLock(tmp_path),
+    ):
         pass

@@ -1,0 +1,98 @@
+"""A state folder on a read-only disk, and one whose parts are removed while the filter runs."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+
+pytestmark = pytest.mark.slow
+
+BLOCKED = "http://blocked.gatewayfilter.test/"
+
+
+@contextmanager
+def own_disk(place: Path) -> Iterator[tuple[str, ...]]:
+    """Mounts a file system of its own in a mount namespace of its own; yields what runs a command in there."""
+    place.mkdir()
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", f"mount -t tmpfs none {place} && echo ready && exec cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdin is not None
+    try:
+        if holder.stdout.readline() != "ready\n":
+            pytest.skip("mounting in a namespace is not allowed")
+        yield ("nsenter", "--target", str(holder.pid), "--mount", "--")
+    finally:
+        holder.stdin.close()
+        holder.wait(10)
+        holder.stdout.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nsenter") is None, reason="needs root")
+def test_a_read_only_disk(tmp_path: Path, http_site: Origin) -> None:
+    place = tmp_path / "disk"
+    with own_disk(place) as inside:
+        gateway = GatewayProcess(place / "state", proxy__workers="2")
+        gateway.prefix = inside
+        gateway.state = Path(f"/proc/{inside[2]}/root{place}/state")
+        with gateway:
+            assert gateway.get(f"{http_site.base}/garden/1").status == 200
+            # Over it, because a disk with files open for writing is not remounted by hand, only by a fault.
+            subprocess.run([*inside, "mount", "--bind", str(place), str(place)], check=True)
+            subprocess.run([*inside, "mount", "-o", "remount,ro,bind", str(place)], check=True)
+            before = [child.pid for child in (gateway.child("proxy-0"), gateway.child("proxy-1"))]
+            for pid in before:
+                os.kill(pid, 9)
+            until("a worker", lambda: answers(gateway), 20.0)
+            assert gateway.get(f"{http_site.base}/garden/2").status == 200
+            checked = gateway.cli("check", BLOCKED)
+            assert (checked.returncode, checked.stderr) == (1, "")
+            assert gateway.stop() == 0
+            gateway.start()  # on the read-only disk
+            assert gateway.get(BLOCKED).status == 403
+            assert gateway.get(f"{http_site.base}/garden/3").status == 200
+            checked = gateway.cli("check", BLOCKED)
+            assert (checked.returncode, checked.stderr) == (1, "")
+            assert gateway.stop() == 0
+            told = gateway.log.read_text()
+            assert "Traceback" not in told
+            assert "is read-only: filtering without learning or logging" in told
+            subprocess.run([*inside, "umount", str(place)], check=True)
+            gateway.start()
+            assert gateway.cli("list", "add", "--block", "lucky.test").returncode == 0
+            until("block", lambda: gateway.get("http://lucky.test/").status == 403)
+
+
+def answers(gateway: GatewayProcess) -> bool:
+    """Returns whether a worker answers."""
+    try:
+        return gateway.get(BLOCKED).status == 403
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("part", ["folder", "file"])
+def test_a_ca_that_is_removed_is_put_back(state: Path, part: str) -> None:
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        ca = state / "ca"
+        content = (ca / "mitmproxy-ca.pem").read_bytes()
+        if part == "folder":
+            shutil.rmtree(ca)
+        else:
+            (ca / "mitmproxy-ca.pem").unlink()
+        first = gateway.child("proxy-0")
+        first.kill()
+        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 15.0)
+        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
+        assert (ca / "mitmproxy-ca.pem").read_bytes() == content
+        assert "it was put back" in gateway.log.read_text()
