@@ -21,6 +21,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError, UrlError
 from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.scaleout.stream.deciding import RecordDecider
 from gatewayfilter.urls import Url, parse_url
 from tests.engine.adblock.paper_scheme import PaperScheme
 
@@ -179,7 +180,7 @@ def _good_blob() -> bytes:
 @cache
 def _bulk() -> RequestLines:
     builder = SnapshotBuilder()
-    return RequestLines(FilterEngine(Snapshot.from_bytes(builder.build())))
+    return RequestLines(RecordDecider(FilterEngine(Snapshot.from_bytes(builder.build()))))
 
 
 def check_json_lines(data: bytes) -> None:

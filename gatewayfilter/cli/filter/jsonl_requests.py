@@ -8,28 +8,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gatewayfilter.cli.bulk.json_lines import BadLineError, JsonLines
-from gatewayfilter.cli.ui.resource_types import BY_NAME
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.urls import Url, parse_url
+from gatewayfilter.scaleout.stream.deciding import RecordDecider
 
 if TYPE_CHECKING:
     from gatewayfilter.engine.engine_image import EngineImage
-    from gatewayfilter.interfaces import Decide
 
 
 class RequestLines(JsonLines):
     """Decides the requests of lines.
 
     Args:
-        engine: decides them.
+        decider: decides them.
     """
 
     added = frozenset({"action", "reason", "rule", "source_list", "category", "error"})
 
-    def __init__(self, engine: Decide) -> None:
+    def __init__(self, decider: RecordDecider) -> None:
         super().__init__()
-        self._decide = engine.decide
+        self._verdict = decider.verdict
 
     def answer(self, record: dict[str, Any]) -> tuple[tuple[str, str], str]:
         """Returns action and reason of a request, and its verdict as JSON.
@@ -41,10 +38,9 @@ class RequestLines(JsonLines):
         if not isinstance(target, str):
             raise BadLineError("no url")
         try:
-            url = parse_url(target)
+            verdict = self._verdict(target, record.get("source"), record.get("type"))
         except UrlError as error:
             raise BadLineError("not a URL", str(error)) from error
-        verdict = self._decide(Request(url, _source(record.get("source")), _type(record.get("type"))))
         added = _fragment(verdict.action, verdict.reason, verdict.rule, verdict.source_list, verdict.category)
         return (verdict.action, verdict.reason), added
 
@@ -62,25 +58,7 @@ class RequestWorker:
 
     def open(self) -> JsonLines:
         """Returns what decides lines, over the mapped image."""
-        return RequestLines(self.image.open())
-
-
-def _source(value: object) -> Url | None:
-    return _page(value) if isinstance(value, str) and value else None
-
-
-@lru_cache(maxsize=8192)
-def _page(text: str) -> Url | None:
-    try:
-        return parse_url(text)
-    except UrlError:
-        return None
-
-
-def _type(value: object) -> ResourceType:
-    if not isinstance(value, str):
-        return ResourceType.OTHER
-    return BY_NAME.get(value) or BY_NAME.get(value.lower(), ResourceType.OTHER)
+        return RequestLines(RecordDecider.over(self.image.open()))
 
 
 @lru_cache(maxsize=65_536)

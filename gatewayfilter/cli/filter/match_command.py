@@ -13,6 +13,7 @@ import click
 from gatewayfilter.cli.bulk.bulk_run import BulkRun, open_lines
 from gatewayfilter.cli.filter.jsonl_requests import RequestLines, RequestWorker
 from gatewayfilter.cli.ui.command import FilterCommand
+from gatewayfilter.scaleout.stream.deciding import RecordDecider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +70,7 @@ def match(invocation: Invocation, *, file: Path, lists: tuple[Path, ...], jobs: 
     run = BulkRun("match", "request", "decided", ALONE, jobs, stats)
     started = time.process_time()
     with open_lines(file) as stream, _engine(invocation, lists) as engine:
-        run.answer_all(stream, RequestLines(engine), partial(_image, engine), started)
+        run.answer_all(stream, RequestLines(RecordDecider.over(engine)), partial(_image, engine), started)
 
 
 @contextmanager

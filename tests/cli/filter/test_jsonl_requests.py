@@ -7,6 +7,7 @@ import pytest
 from gatewayfilter.cli.bulk.json_lines import MAX_LINE, REPORTED, Answers, Batch, read_batches
 from gatewayfilter.cli.filter.jsonl_requests import RequestLines
 from gatewayfilter.model import Action, Explanation, Reason, Request, ResourceType, Verdict
+from gatewayfilter.scaleout.stream.deciding import RecordDecider
 
 
 class _Engine:
@@ -31,7 +32,7 @@ ALLOWED = {"action": "allow", "reason": "unknown", "rule": "", "source_list": ""
 
 def _decide(line: str | bytes) -> tuple[list[Any], _Engine, Answers]:
     engine = _Engine()
-    answers = RequestLines(engine).decide(Batch(1, [line.encode() if isinstance(line, str) else line], 1))
+    answers = RequestLines(RecordDecider(engine)).decide(Batch(1, [line.encode() if isinstance(line, str) else line], 1))
     return [json.loads(text) for text in answers.text.decode().splitlines()], engine, answers
 
 
@@ -104,12 +105,12 @@ def test_a_line_without_a_request_says_so_and_stops_nothing(line: str | bytes, k
 
 
 def test_blank_lines_are_passed_over() -> None:
-    answers = RequestLines(_Engine()).decide(Batch(1, [b"", b"  ", b"\r"], 5))
+    answers = RequestLines(RecordDecider(_Engine())).decide(Batch(1, [b"", b"  ", b"\r"], 5))
     assert (answers.text, answers.counts, answers.bad, answers.size) == (b"", {}, [], 5)
 
 
 def test_bad_lines_are_numbered_up_to_a_limit_and_all_counted() -> None:
-    lines = RequestLines(_Engine())
+    lines = RequestLines(RecordDecider(_Engine()))
     batch = [b"", b'{"url": "http://good.test/"}', b"nonsense", b'{"url": 1}', b'{"url": "x"}'] + [b"{"] * 50
     answers = lines.decide(Batch(11, batch, 1))
     assert answers.bad[:3] == [(13, "not JSON"), (14, "no url"), (15, "not a URL: 'x'")]
@@ -129,7 +130,7 @@ def test_a_line_without_end_takes_no_more_memory_than_a_long_one() -> None:
     batches = list(read_batches(endless))
     assert max(len(line) for batch in batches for line in batch.lines) < 2 * MAX_LINE
     assert [(batch.first + number) for batch in batches for number, line in enumerate(batch.lines) if line == good] == [2]
-    lines = RequestLines(_Engine())
+    lines = RequestLines(RecordDecider(_Engine()))
     counts = [lines.decide(batch).counts for batch in batches]
     assert sum(count["error", "line too long"] for count in counts) == 1
     assert sum(count.total() for count in counts) == 2
