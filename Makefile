@@ -15,7 +15,7 @@ ARGS ?=
 # its tests share is made once; ARGS="-n 0" uses one process.
 CORES := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
 
-.PHONY: help env run demo test test-all check format lint types contracts bench train lock wheel clean
+.PHONY: help env run demo test test-all test-services check format lint types contracts bench train lock wheel clean
 
 help: ## List what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,14 +60,17 @@ demo: $(COMPILED) ## See it work with no internet: a small local site, a client,
 	@$(BIN)/python scripts/demo/demo.py $(ARGS)
 
 # Bytecode is kept: without it each test process compiles the tests, and each program that they start compiles the product.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+test test-all test-services: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
-	@$(BIN)/python -m pytest -m "not real and not slow" $(CORES) $(ARGS)
+	@$(BIN)/python -m pytest -m "not real and not slow and not services" $(CORES) $(ARGS)
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
-	@$(BIN)/python -m pytest -m "not real and not slow" $(CORES) $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest -m "real or slow" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "not real and not slow and not services" $(CORES) $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "(real or slow) and not services" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
+
+test-services: $(DEV) ## Run the tests against real servers (Redis: apt install redis-server)
+	@$(BIN)/python -m pytest -m services $(ARGS)
 
 check: format-check lint types contracts test-all ## All that a change must pass
 

@@ -54,7 +54,7 @@ from gatewayfilter.settings import (
     default_data_dir,
     split_address,
 )
-from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS, GivenSetting, current_settings
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS, GivenSetting, current_settings
 
 __all__ = [
     "ENVIRONMENT_SETTINGS",
@@ -203,7 +203,7 @@ def _from_file(file: Path, known: Mapping[str, str]) -> Iterator[GivenSetting]:
 def _from_table(table: Mapping[str, object], prefix: str, known: Mapping[str, str], file: Path) -> Iterator[GivenSetting]:
     for name, value in table.items():
         key = f"{prefix}{name}"
-        is_section = any(other.startswith(f"{key}.") for other in (*known, *RETIRED_SETTINGS))
+        is_section = any(other.startswith(f"{key}.") for other in known)
         if isinstance(value, dict) and is_section:
             yield from _from_table(value, f"{key}.", known, file)
             continue
@@ -250,7 +250,7 @@ _LIST_KEYS = frozenset({
 
 
 def _check_known(key: str, known: Mapping[str, str], where: str) -> None:
-    if key in known or key in RENAMED_SETTINGS or key in RETIRED_SETTINGS:
+    if key in known or key in RENAMED_SETTINGS:
         return
     near = _nearest(key, known)
     hint = f"; did you mean {near!r}?" if near else ""

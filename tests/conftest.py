@@ -38,7 +38,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
     finally:
-        if item.get_closest_marker("slow") is None and item.get_closest_marker("real") is None:
+        if not any(item.get_closest_marker(name) for name in ("slow", "real", "services")):
             item.user_properties.append((_PROPERTY, _cpu_s() - before))  # a property reaches the report from any process
 
 

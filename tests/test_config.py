@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.config import ENV_PREFIX, Settings, UnknownRule, known_keys, load, split_address
 from gatewayfilter.errors import ConfigError
-from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -62,8 +62,9 @@ def test_the_state_folder_may_hold_the_file(tmp_path: Path) -> None:
         ('[proxy]\nunknown = "maybe"\n', ["proxy.unknown", "'allow', 'hold', 'inspect' or 'block'"]),
         ('[proxy]\nmode = "reverse"\n', ["proxy.mode", "regular, transparent or upstream"]),
         ('[crawl]\nallow_networks = ["127.0.0.1/8"]\n', ["crawl.allow_networks", "host bits"]),
-        ('[queue]\nurl = "redis://x"\n', ["queue.url", "no shared queue"]),
-        ('[cache]\nurl = "redis://x"\n', ["cache.url", "no shared cache"]),
+        ('[queue]\nurl = "postgresql://x"\n', ["queue.url", "redis-cluster://"]),
+        ('[cache]\nurl = "redis://x?a=1"\n', ["cache.url", "rediss://"]),
+        ('[cache]\nurl = "redis://x:99999"\n', ["cache.url", "rediss://"]),
         ("[proxy\n", ["not valid TOML"]),
         ("proxy = 3\n", ["proxy"]),
     ],
@@ -85,8 +86,6 @@ off_categories = ["ads"]
 free_devices = ["192.168.1.7"]
 [crawl.tasks.news]
 pages_a_site = 7
-[cache]
-url = ""
 [web]
 listen = "127.0.0.1:8081"
 """
@@ -94,17 +93,16 @@ listen = "127.0.0.1:8081"
 
 def test_names_of_earlier_releases_count_and_are_warned_of(tmp_path: Path) -> None:
     file = write(tmp_path, OLD_FILE)
-    loaded = load(file=file, environ={"GATEWAYFILTER_GATEWAY__BYPASS": "a.example,b.example", "GATEWAYFILTER_QUEUE__URL": ""})
+    loaded = load(file=file, environ={"GATEWAYFILTER_GATEWAY__BYPASS": "a.example,b.example"})
     settings = loaded.settings
     assert (settings.tls.pinned_apps_days, settings.filter.disabled_categories) == (3, ("ads",))
     assert (settings.gateway.bypass_devices, settings.gateway.pac_bypass) == (("192.168.1.7",), ("a.example", "b.example"))
     assert settings.crawl.tasks["news"].pages_per_site == 7
     assert loaded.origins["tls.pinned_apps_days"] == f"file {file}"
     assert loaded.origins["gateway.pac_bypass"] == "environment GATEWAYFILTER_GATEWAY__BYPASS"
-    assert len(loaded.warnings) == 7
+    assert len(loaded.warnings) == 5
     assert f"setting 'tls.pass_through_days' (file {file}) is now called 'tls.pinned_apps_days'" in loaded.warning
     assert "'crawl.tasks.news.pages_a_site'" in loaded.warning
-    assert "setting 'cache.url'" in loaded.warning
     assert settings.web.listen == "127.0.0.1:8081"
     assert "\n" not in loaded.warning
     assert load(environ={}).warnings == ()
@@ -139,14 +137,18 @@ def test_every_alias_leads_to_a_setting(old: str, new: str) -> None:
     assert old not in known
 
 
-@pytest.mark.parametrize("key", RETIRED_SETTINGS)
-def test_a_setting_without_effect_may_stay_in_the_file(key: str, tmp_path: Path) -> None:
-    assert key not in dict(known_keys())
-    section, _, name = key.partition(".")
-    loaded = load(file=write(tmp_path, f'[{section}]\n{name} = ""\n'), environ={})
-    assert loaded.settings == load(environ={}).settings
-    assert f"setting {key!r}" in loaded.warning
-    assert "has no effect" in loaded.warning
+@pytest.mark.parametrize("url", ["redis://", "redis://a,b", "redis-cluster://a/1", "redis://u:hush@x/one", "redis://a b", "x"])
+def test_an_address_of_redis_is_refused_without_its_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match="must be redis://") as caught:
+        load(file=write(tmp_path, f'[cache]\nurl = "{url}"\n'), environ={})
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["redis://x", "rediss://u:hush@[::1]:7000/3", "redis-cluster://:hush@a:7000,b:7001"])
+def test_no_setting_shows_the_password_of_redis(tmp_path: Path, url: str) -> None:
+    settings = load(file=write(tmp_path, f'[queue]\nurl = "{url}"\n'), environ={}).settings
+    assert settings.queue.url.get_secret_value() == url
+    assert "hush" not in repr(settings)
 
 
 def test_an_unreadable_file_is_named(tmp_path: Path) -> None:

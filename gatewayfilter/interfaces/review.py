@@ -25,6 +25,10 @@ class FingerprintStore(Protocol):
         """Returns the fingerprint with this key and this proof."""
         ...
 
+    def find_all(self, contents: Sequence[ContentId], now: float) -> dict[ContentId, Fingerprint]:
+        """Returns those of these contents that `find` returns, at the cost of one look-up."""
+        ...
+
     def newest(self, limit: int, now: float) -> list[Fingerprint]:
         """Returns those with the latest hits, the latest first."""
         ...

@@ -14,7 +14,7 @@ from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.learn.verdicts.list_growth import ListGrowth, is_confirmed
 from gatewayfilter.learn.verdicts.manual_verdicts import asks_for_credentials, holds_here, is_login_clone
 from gatewayfilter.learn.verdicts.recognition import Recognition
-from gatewayfilter.model import Classification, ContentId, LearnedEntry
+from gatewayfilter.model import Classification, ContentId, Fingerprint, LearnedEntry
 from gatewayfilter.settings import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
@@ -95,7 +95,7 @@ class LearningPipeline:
         """
         fresh: dict[ContentId, tuple[Classification, str]] = {}
         words = self._recognition.words() if self._recognition is not None else ""
-        judged = [self._judge(page, fresh) for page in pages]
+        judged = [self._judge(page, known, fresh) for page, known in zip(pages, self._recognized(pages), strict=True)]
         if self._recognition is not None and fresh:
             self._recognition.record_all(fresh, words)
         judged = [self._looked_at(page, found) for page, found in zip(pages, judged, strict=True)]
@@ -155,17 +155,30 @@ class LearningPipeline:
             return False
         return self._stands(page, classification, address_words(page)) is not None
 
-    def _judge(self, page: Page, fresh: dict[ContentId, tuple[Classification, str]]) -> _Judged | None:
+    def _recognized(self, pages: Sequence[Page]) -> list[tuple[ContentId, Fingerprint | None] | None]:
+        """Returns the identity of each page and what is recorded of it, `None` for pages that are not judged by their content."""
+        if self._recognition is None:
+            return [None] * len(pages)
+        judged = [self._is_judged(page) for page in pages]
+        found = iter(self._recognition.pages([page for page, counts in zip(pages, judged, strict=True) if counts]))
+        return [next(found) if counts else None for counts in judged]
+
+    def _judge(
+        self,
+        page: Page,
+        recognized: tuple[ContentId, Fingerprint | None] | None,
+        fresh: dict[ContentId, tuple[Classification, str]],
+    ) -> _Judged | None:
         """Judges a page; what was not known is put among the `fresh`, to be recorded."""
         listed = self._listed_image(page)
         if listed is not None:
             return listed
-        if not self._is_judged(page):
-            return None
-        if self._recognition is None:
-            found = self._unrepeated(page, self._classified(page))
+        if recognized is None:
+            found = (
+                self._unrepeated(page, self._classified(page)) if self._recognition is None and self._is_judged(page) else None
+            )
             return None if found is None else _Judged(found)
-        identity, known = self._recognition.page(page)
+        identity, known = recognized
         if known is not None and known.judge:
             if holds_here(known, page, self._classified):
                 self._counters.add("fingerprint_hits")

@@ -16,12 +16,13 @@ from gatewayfilter.settings.metrics import MetricsSettings
 from gatewayfilter.settings.notify import MailSecurity, NotifyEvent, NotifySettings
 from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, RawTcpRule, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
-from gatewayfilter.settings.store import StoreSettings
+from gatewayfilter.settings.store import CacheSettings, QueueSettings, StoreSettings
 from gatewayfilter.settings.tls import DenyRule, TlsSettings
 from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
 
 __all__ = [
     "BlockDetails",
+    "CacheSettings",
     "ClassifySettings",
     "CosmeticScope",
     "CrawlSettings",
@@ -47,6 +48,7 @@ __all__ = [
     "OnError",
     "PasswordUse",
     "ProxySettings",
+    "QueueSettings",
     "RawTcpRule",
     "RenderRule",
     "RobotsRule",
@@ -91,6 +93,8 @@ class Settings(Section):
     filter: FilterSettings = FilterSettings()
     sources: SourceSettings = SourceSettings()
     store: StoreSettings = StoreSettings()
+    cache: CacheSettings = CacheSettings()
+    queue: QueueSettings = QueueSettings()
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
     notify: NotifySettings = NotifySettings()

@@ -1,4 +1,4 @@
-"""Settings of earlier releases: aliases of renamed keys, and keys that are accepted and have no effect."""
+"""Settings of earlier releases: aliases of renamed keys."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,12 +21,6 @@ RENAMED_SETTINGS: Final[Mapping[str, str]] = {
 RENAMED_TASK_OPTIONS: Final[Mapping[str, str]] = {"pages_a_site": "pages_per_site"}
 """Likewise within a table `[crawl.tasks.NAME]`."""
 
-RETIRED_SETTINGS: Final[Mapping[str, tuple[str, bool]]] = {
-    "cache.url": ("this version has no shared cache", False),
-    "queue.url": ("this version has no shared queue", False),
-}
-"""Key → why it has no effect, and whether earlier releases took a value; where they did not, a value is still an error."""
-
 
 @dataclass(frozen=True, slots=True)
 class GivenSetting:
@@ -46,14 +40,11 @@ def current_settings(given: Iterable[GivenSetting]) -> tuple[list[GivenSetting],
     """Returns the settings of one file or one environment under the keys in use, and a warning for each old key.
 
     Raises:
-        ConfigError: a setting is given under both names, or a retired one has a value.
+        ConfigError: a setting is given under both names.
     """
     current: dict[str, GivenSetting] = {}
     warnings: list[str] = []
     for setting in given:
-        if setting.key in RETIRED_SETTINGS:
-            warnings.append(_retired(setting))
-            continue
         found = replace(setting, key=RENAMED_SETTINGS.get(setting.key, setting.key))
         if found.key in current:
             raise ConfigError(_given_twice(found.key, found.origin))
@@ -92,10 +83,3 @@ def _current_options(task: GivenSetting, warnings: list[str]) -> object:
 
 def _given_twice(key: str, origin: str) -> str:
     return f"setting {key!r} ({origin}) is given twice, by its old and by its new name: remove the old one"
-
-
-def _retired(setting: GivenSetting) -> str:
-    why, took_values = RETIRED_SETTINGS[setting.key]
-    if setting.value and not took_values:
-        raise ConfigError(f"setting {setting.key!r} ({setting.origin}): {why}; remove it")
-    return f"setting {setting.key!r} ({setting.origin}) has no effect, {why}"

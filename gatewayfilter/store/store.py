@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.errors import StoreError
+from gatewayfilter.interfaces import FingerprintStore
 from gatewayfilter.store.backup.sql_backup import SqlBackup
 from gatewayfilter.store.repositories.access.accounts import SqlAccounts
 from gatewayfilter.store.repositories.access.api_tokens import SqlApiTokens
@@ -78,6 +79,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._in_memory: list[Callable[[], None]] = []
+        self._others: list[Callable[[], None]] = []
         self.lists = SqlListStore(database)
         self.policies = SqlPolicyStore(database)
         self.feed = SqlChangeFeed(database)
@@ -93,7 +95,7 @@ class Store:
         self.log_counter = SqlLogCounter(database)
         self.log_indexer = SqlLogIndexer(database)
         self.verdicts = SqlVerdictStore(database)
-        self.fingerprints = SqlFingerprintStore(database)
+        self.fingerprints: FingerprintStore = SqlFingerprintStore(database)
         self.host_facts = SqlHostFacts(database)
         self.reviews = SqlReviewStore(database)
         self.decisions = SqlDecisionHistory(database)
@@ -155,6 +157,10 @@ class Store:
         """Registers `write` for `flush` and for closing: it writes counts that are held in memory."""
         self._in_memory.append(write)
 
+    def also_close(self, close: Callable[[], None]) -> None:
+        """Registers `close` for closing: it closes what stands in front of the database."""
+        self._others.append(close)
+
     def flush(self) -> None:
         """Writes all counts that are held in memory; database errors are logged, and the write is retried."""
         for write in self._in_memory:
@@ -171,4 +177,6 @@ class Store:
         """Writes all counts, and closes all connections."""
         self.flush()
         self._in_memory.clear()
+        for close in self._others:
+            close()
         self._database.close()

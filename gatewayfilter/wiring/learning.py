@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
 from gatewayfilter.wiring.classification import reloading_classifier
+from gatewayfilter.wiring.shared import fingerprint_key, share_fingerprints
 from gatewayfilter.wiring.storage import snapshot_folder
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def learning_sink(
         list_growth,
         counters,
         settings.learn,
-        recognition=recognition(settings, store, judge.words_version),
+        recognition=recognition(settings, store, judge.words_version, counters),
         intake=TaskIntake(store.reviews, counters, settings.learn.max_open_reviews, together=store.deciding, explain=judge),
         read_text=judge,
         images=load_image_classifier(settings.learn.image_classifier),
@@ -78,17 +79,21 @@ def revisits(settings: Settings, store: Store, judge: ReloadingClassifier) -> Re
     return Revisits(store.validators, store.verdicts, list_growth, settings.learn, words, recognition=known, read_text=judge)
 
 
-def recognition(settings: Settings, store: Store, words: Callable[[], str] = str) -> Recognition:
+def recognition(
+    settings: Settings, store: Store, words: Callable[[], str] = str, counters: Counters | None = None
+) -> Recognition:
     """Returns the recognition of judged content; the hits that it counts are written before the store is closed.
 
     Args:
         settings: for the state folder with the key of the fingerprints.
         store: where fingerprints are kept.
         words: returns the version of the words in use.
+        counters: where the use of a shared cache is counted.
     """
     from gatewayfilter.learn import ContentIds, Recognition, load_key
 
-    known = Recognition(store.fingerprints, ContentIds(load_key(settings.data_dir / "fingerprints.key")), words)
+    share_fingerprints(settings, store, counters)
+    known = Recognition(store.fingerprints, ContentIds(load_key(fingerprint_key(settings))), words)
     store.before_close(known.flush)
     return known
 

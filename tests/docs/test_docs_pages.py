@@ -10,7 +10,7 @@ from gatewayfilter.classify import Lexicon, read_rule_file
 from gatewayfilter.cli.root import ALIASES, main
 from gatewayfilter.config import ENV_PREFIX, known_keys, load
 from gatewayfilter.errors import ConfigError
-from gatewayfilter.settings.renamed import RENAMED_SETTINGS, RETIRED_SETTINGS
+from gatewayfilter.settings.renamed import RENAMED_SETTINGS
 from gatewayfilter.sources import load_services
 from tests.docs.markdown_pages import PAGES, ROOT, MarkdownPage, read_page
 
@@ -94,9 +94,7 @@ def unknown_settings(page: MarkdownPage) -> list[str]:
     ]
     names = {name for name in VARIABLE.findall(page.text) if name not in NO_SETTINGS}
     unknown += [name for name in names if name.removeprefix(ENV_PREFIX).lower().replace("__", ".") not in KNOWN_KEYS]
-    return [
-        name for name in unknown if name not in {*RENAMED_SETTINGS, *RETIRED_SETTINGS} or page.path.name not in ABOUT_OLD_NAMES
-    ]
+    return [name for name in unknown if name not in RENAMED_SETTINGS or page.path.name not in ABOUT_OLD_NAMES]
 
 
 def check_toml(content: str, folder: Path) -> None:

@@ -79,7 +79,7 @@ def test_the_counters_of_the_learner_are_under_its_heading() -> None:
     named = {row[0].strip("`") for row in rows(learner)} & set(METRICS)
     counted = {
         node.args[0].value
-        for room in ("crawl", "learn", "notify", "processes")
+        for room in ("crawl", "learn", "notify", "processes", "scaleout")
         for path in (PACKAGE / room).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add"

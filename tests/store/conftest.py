@@ -14,7 +14,10 @@ from sqlalchemy.engine import make_url
 
 from gatewayfilter.interfaces import DecisionLog, Frontier, ListStore, PublisherFeed, VerdictStore
 from gatewayfilter.store import Store, upgrade
+from tests.scaleout.redis.redis_fixtures import redis, redis_server
 from tests.store.postgres_cluster import cluster, why_not
+
+__all__ = ["redis", "redis_server"]
 
 BACKENDS = [
     "sqlite",

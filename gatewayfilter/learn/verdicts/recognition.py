@@ -61,13 +61,25 @@ class Recognition:
         self.ids = ids
 
     def page(self, page: Page) -> tuple[ContentId, Fingerprint | None]:
-        """Returns the identity of a page's body, and what is recorded of it and still counts.
+        """Returns what `pages` returns of one page."""
+        return self.pages((page,))[0]
+
+    def pages(self, pages: Sequence[Page]) -> list[tuple[ContentId, Fingerprint | None]]:
+        """Returns the identity of each page's body, and what is recorded of it and still counts; one look-up for all.
 
         Raises:
             StoreError: the fingerprints cannot be read or written.
         """
-        content = self.ids.of_page(page.body)
-        return content, self.find(content)
+        contents = [self.ids.of_page(page.body) for page in pages]
+        now = self._clock()
+        found = self._recently_found(contents, now)
+        missing = [content for content in dict.fromkeys(contents) if content not in found]
+        if missing:
+            stored = self._stored(missing, now)
+            self._note_lookup(now)
+            self._remember(stored.values(), now)
+            found |= stored
+        return [(content, self._counting(found.get(content), now)) for content in contents]
 
     def knows_images(self) -> bool:
         """Returns whether any image is stored; queries the database once a minute at most.
@@ -96,23 +108,40 @@ class Recognition:
             StoreError: the fingerprints cannot be read or written.
         """
         now = self._clock()
+        found = self._recently_found([content], now).get(content)
+        if found is None:
+            found = self._store.find(content, now)
+            self._note_lookup(now)
+            if found is not None:
+                self._remember([found], now)
+        return self._counting(found, now)
+
+    def _stored(self, contents: Sequence[ContentId], now: float) -> dict[ContentId, Fingerprint]:
+        if len(contents) > 1:
+            return self._store.find_all(contents, now)
+        found = self._store.find(contents[0], now)
+        return {} if found is None else {contents[0]: found}
+
+    def _recently_found(self, contents: Sequence[ContentId], now: float) -> dict[ContentId, Fingerprint]:
+        found: dict[ContentId, Fingerprint] = {}
         with self._lock:
-            recent = self._recent.get(content)
-        if recent is not None and now < recent[1] and now < recent[0].expires_at:
-            found = recent[0]
-        else:
-            stored = self._store.find(content, now)
-            self._looked_up += 1
-            if self._looked_up == _WARM_AFTER:
-                self._warm_up(now)
-            if stored is None:
-                return None
-            found = stored
-            self._remember([found], now)
-        if not found.judge and found.words != self._words():
-            return None
-        self._note_hit(content, now)
+            for content in contents:
+                recent = self._recent.get(content)
+                if recent is not None and now < recent[1] and now < recent[0].expires_at:
+                    found[content] = recent[0]
         return found
+
+    def _counting(self, found: Fingerprint | None, now: float) -> Fingerprint | None:
+        """Returns a fingerprint that still counts, and notes the hit."""
+        if found is None or (not found.judge and found.words != self._words()):
+            return None
+        self._note_hit(found.content, now)
+        return found
+
+    def _note_lookup(self, now: float) -> None:
+        self._looked_up += 1
+        if self._looked_up == _WARM_AFTER:
+            self._warm_up(now)
 
     def record(
         self, content: ContentId, classification: Classification, url: str, *, judge: str = "", at: float | None = None

@@ -9,6 +9,9 @@ from gatewayfilter.errors import BackupError
 MACHINE_SETTINGS: Final = (
     "data_dir",
     "store.url",
+    "cache.url",
+    "cache.key_file",
+    "queue.url",
     "proxy.auth_file",
     "notify.command",
     "learn.image_classifier",

@@ -162,12 +162,12 @@ def test_the_schema_is_json_schema(cli: Cli) -> None:
 
 def test_names_of_earlier_releases_are_warned_of_in_one_line(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "old.toml"
-    file.write_text('[tls]\npass_through_days = 3\n[cache]\nurl = ""\n')
+    file.write_text("[tls]\npass_through_days = 3\npass_through_after = 4\n")
     answer = cli("config", "show", "tls.pass_through_days", "--json", "--config", file)
     assert answer.json["tls.pinned_apps_days"]["value"] == 3.0
     assert answer.err.count("\n") == 1
     assert answer.err.startswith("gatewayfilter: setting 'tls.pass_through_days'")
-    assert "is now called 'tls.pinned_apps_days'; setting 'cache.url'" in answer.err
+    assert "is now called 'tls.pinned_apps_days'; setting 'tls.pass_through_after'" in answer.err
     assert cli("config", "check", "--config", file).code == 0
 
 

@@ -3,6 +3,7 @@ import pytest
 from gatewayfilter.interfaces import FingerprintStore
 from gatewayfilter.model import Classification, ContentId, ContentKind, Evidence, Fingerprint
 from gatewayfilter.store import Store
+from tests.scaleout.redis.shared_state import cached_fingerprints
 
 HARMFUL = Classification(
     "gambling", 42.5, 20.0, {"gambling": 42.5}, (Evidence("赌场", "gambling", 12.0, "title", 4),), "Casino", "gb18030", bytes(16)
@@ -17,9 +18,11 @@ def fingerprint(
     return Fingerprint(content, said, judge, "" if judge else "words-1", "http://a.example/", 100.0, until)
 
 
-@pytest.fixture
-def fingerprints(store: Store) -> FingerprintStore:
-    return store.fingerprints
+@pytest.fixture(params=["own", pytest.param("behind the shared cache", marks=pytest.mark.services)])
+def fingerprints(store: Store, request: pytest.FixtureRequest) -> FingerprintStore:
+    if request.param == "own":
+        return store.fingerprints
+    return cached_fingerprints(store, request.getfixturevalue("redis"), lambda: 100.0)
 
 
 def test_content_is_known_again_with_its_evidence(fingerprints: FingerprintStore) -> None:
@@ -40,6 +43,15 @@ def test_content_is_known_again_with_its_evidence(fingerprints: FingerprintStore
 def test_other_content_is_not(fingerprints: FingerprintStore, other: ContentId) -> None:
     fingerprints.put(fingerprint())
     assert fingerprints.find(other, 100.0) is None
+
+
+def test_several_are_found_at_once(fingerprints: FingerprintStore) -> None:
+    contents = [ContentId(ContentKind.PAGE, number.to_bytes(2) * 8, b"p" * 16) for number in range(1200)]
+    fingerprints.put_all([fingerprint(content) for content in contents[::2]])
+    collision = ContentId(ContentKind.PAGE, contents[0].digest, b"x" * 16)
+    found = fingerprints.find_all([*contents, collision], 199.0)
+    assert found == {content: fingerprint(content) for content in contents[::2]}
+    assert fingerprints.find_all(contents, 200.0) == fingerprints.find_all([], 100.0) == {}
 
 
 def test_an_expired_one_is_none_and_is_swept(fingerprints: FingerprintStore) -> None:

@@ -1,0 +1,53 @@
+"""Wiring of what machines share: the settings `cache.url` and `queue.url` choose Redis in place of the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gatewayfilter.errors import StartupError
+from gatewayfilter.telemetry import Counters
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gatewayfilter.config import Settings
+    from gatewayfilter.store import Store
+
+
+def fingerprint_key(settings: Settings) -> Path:
+    """Returns the path of the key of the fingerprints."""
+    return settings.cache.key_file or settings.data_dir / "fingerprints.key"
+
+
+def share_fingerprints(settings: Settings, store: Store, counters: Counters | None = None) -> None:
+    """Puts the shared cache before a store's fingerprints where `cache.url` is set; a second call has no effect.
+
+    Raises:
+        StartupError: the extra `redis` is not installed, or the key of the fingerprints cannot be read.
+    """
+    url = settings.cache.url.get_secret_value()
+    if not url:
+        return
+    _need_redis("cache.url")
+    from gatewayfilter.learn import load_key
+    from gatewayfilter.scaleout.redis.cached_fingerprints import CachedFingerprints
+    from gatewayfilter.scaleout.redis.cached_value import ValueCodec
+    from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+    from gatewayfilter.scaleout.redis.connection import RedisConnection
+    from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
+
+    if isinstance(store.fingerprints, CachedFingerprints):
+        return
+    counted = counters or Counters()
+    breaker = CircuitBreaker("the shared cache (cache.url)", "known content is looked up in this machine's database alone")
+    connection = RedisConnection(url, settings.cache.timeout_s, breaker)
+    cache = RedisFingerprintCache(connection, ValueCodec(load_key(fingerprint_key(settings))), counted)
+    store.fingerprints = CachedFingerprints(store.fingerprints, cache, counted)
+    store.also_close(connection.close)
+
+
+def _need_redis(setting: str) -> None:
+    try:
+        import redis  # noqa: F401
+    except ImportError as error:
+        raise StartupError(f"{setting} needs the extra redis: pip install 'gatewayfilter[redis]'") from error

@@ -1,0 +1,176 @@
+"""The shared cache against real servers: conformance, hostile values, outages, a cluster."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerprint
+from gatewayfilter.scaleout.redis.cached_fingerprints import CachedFingerprints
+from gatewayfilter.scaleout.redis.cached_value import ValueCodec, key_of
+from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+from gatewayfilter.scaleout.redis.connection import RedisConnection
+from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from tests.scaleout.redis.redis_servers import Server, cluster, cluster_url, server, why_not
+
+pytestmark = [pytest.mark.services, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+CODEC = ValueCodec(b"k" * 32)
+HARMFUL = Classification("gambling", 42.5, 20.0, {"gambling": 42.5}, (), "Casino", "utf-8", bytes(16))
+HARMLESS = Classification("", 1.0, 20.0)
+NOW = 1000.0
+
+
+def content(number: int = 0) -> ContentId:
+    return ContentId(ContentKind.PAGE, number.to_bytes(2) * 8, b"p" * 16)
+
+
+def fingerprint(number: int = 0, said: Classification = HARMFUL, judge: str = "", until: float = NOW + 900) -> Fingerprint:
+    return Fingerprint(content(number), said, judge, "" if judge else "words-1", "http://a.example/", NOW, until)
+
+
+class Machine:
+    """A machine with a database of its own and the shared cache."""
+
+    def __init__(self, folder: Path, url: str, timeout_s: float = 0.25) -> None:
+        folder.mkdir()
+        self.counters = Counters()
+        self.store = Store.open(f"sqlite:///{folder / 'own.sqlite3'}")
+        self.connection = RedisConnection(url, timeout_s, CircuitBreaker("the cache", "alone"))
+        self.cache = RedisFingerprintCache(self.connection, CODEC, self.counters)
+        self.fingerprints = CachedFingerprints(self.store.fingerprints, self.cache, self.counters, lambda: NOW)
+
+    def close(self) -> None:
+        self.connection.close()
+        self.store.close()
+
+
+@pytest.fixture
+def machines(redis: Server, tmp_path: Path) -> Iterator[tuple[Machine, Machine]]:
+    with closing(Machine(tmp_path / "a", redis.url)) as one, closing(Machine(tmp_path / "b", redis.url)) as two:
+        yield one, two
+
+
+def test_what_one_machine_judged_the_other_knows(machines: tuple[Machine, Machine]) -> None:
+    one, two = machines
+    one.fingerprints.put_all([fingerprint(number) for number in range(200)])
+    wanted = [content(number) for number in range(250)]
+    found = two.fingerprints.find_all(wanted, NOW)
+    assert found == {content(number): fingerprint(number) for number in range(200)}
+    assert (two.counters["cache_hits"], two.counters["cache_misses"]) == (200, 50)
+    assert two.store.fingerprints.stats()["page"] == 0
+    two.fingerprints.find_all(wanted[:200], NOW + 1)
+    assert two.counters["cache_hits"] == 200, "from memory"
+
+
+def test_a_hit_extends_the_month_and_a_reviewer_is_not_overwritten(machines: tuple[Machine, Machine], redis: Server) -> None:
+    one, two = machines
+    one.fingerprints.put(fingerprint(until=NOW + 10))
+    two.fingerprints.touch({content(): 3}, NOW + 500)
+    two.fingerprints.touch({content(): 1}, NOW + 100)
+    found = two.fingerprints.find(content(), NOW + 400)
+    assert found is not None
+    assert (found.hits, found.expires_at) == (4, NOW + 500)
+    assert 400_000 < redis.client().pttl(key_of(CODEC.space, content())) <= 500_000
+    two.fingerprints.put(fingerprint(said=HARMLESS, judge="ada"))
+    one.fingerprints.put(fingerprint())
+    assert one.fingerprints.find(content(), NOW) == fingerprint(said=HARMLESS, judge="ada")
+    assert one.fingerprints.remove(content())
+    assert two.cache.find_all([content()], NOW) == {}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda value: value[:30],
+        lambda value: b"2" + value[1:],
+        lambda value: value[:1] + b"P" + value[2:],
+        lambda value: value[:60] + b"!" + value[61:],
+        lambda value: value[:26] + b"x" * 14 + value[40:],
+        lambda value: value + b" " * 40_000,
+        lambda value: CODEC.encode(fingerprint(7)) or value,
+        lambda value: ValueCodec(b"x" * 32).encode(fingerprint()) or value,
+        lambda _: b"",
+    ],
+    ids=["cut", "version", "flag", "text", "expiry", "too long", "another content", "another key", "empty"],
+)
+def test_a_hostile_value_is_a_counted_miss(machines: tuple[Machine, Machine], redis: Server, damage: object) -> None:
+    one, two = machines
+    one.fingerprints.put(fingerprint())
+    key = key_of(CODEC.space, content())
+    value = redis.client().get(key)
+    assert isinstance(value, bytes)
+    redis.client().set(key, damage(value))  # type: ignore[operator]
+    assert two.fingerprints.find(content(), NOW) is None
+    assert two.counters["cache_refused"] == 1
+
+
+def test_a_value_that_is_too_long_stays_at_home(machines: tuple[Machine, Machine], redis: Server) -> None:
+    one, _ = machines
+    long = Classification("", 1.0, 20.0, title="x" * 40_000)
+    one.fingerprints.put(fingerprint(said=long))
+    assert redis.client().dbsize() == 0
+    assert one.fingerprints.find(content(), NOW) == fingerprint(said=long)
+
+
+def test_an_outage_degrades_to_the_database_and_ends_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    with (
+        server(tmp_path / "redis") as redis,
+        closing(Machine(tmp_path / "a", redis.url)) as one,
+    ):
+        one.fingerprints.put(fingerprint(1))
+        redis.kill()
+        one.fingerprints.put(fingerprint(2))
+        for _ in range(50):
+            assert one.fingerprints.find(content(2), NOW) == fingerprint(2)
+        assert one.counters["cache_away"] == 50
+        assert len([record for record in caplog.records if "does not answer" in record.message]) == 1
+        redis.start_again()
+        until = time.monotonic() + 10
+        while one.cache.is_away and time.monotonic() < until:
+            one.fingerprints.find(content(9), NOW)
+            time.sleep(0.05)
+        assert redis.client().get(key_of(CODEC.space, content(2))) is not None, "what was written meanwhile comes later"
+        assert "answers again" in caplog.text
+
+
+def test_a_slow_server_costs_its_bound_once(redis: Server, tmp_path: Path) -> None:
+    with closing(Machine(tmp_path / "a", redis.url, 0.2)) as one:
+        one.fingerprints.find(content(), NOW)
+        redis.client().execute_command("CLIENT", "PAUSE", "3000", "ALL")
+        begun = time.monotonic()
+        for number in range(100):
+            assert one.fingerprints.find(content(number), NOW) is None
+        assert time.monotonic() - begun < 1.0
+    time.sleep(2.5)
+
+
+def test_a_wrong_password_is_told_without_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with server(tmp_path / "redis") as redis:
+        redis.client().config_set("requirepass", "right")
+        with closing(Machine(tmp_path / "a", redis.url.replace("://", "://:hush-hush@"))) as one:
+            assert one.fingerprints.find(content(), NOW) is None
+    assert "the password or its rights are refused" in caplog.text
+    assert "hush" not in caplog.text
+
+
+def test_a_cluster_loses_no_value_with_a_master(tmp_path: Path) -> None:
+    with cluster(tmp_path / "cluster") as servers, closing(Machine(tmp_path / "a", cluster_url(servers), 1.0)) as one:
+        one.cache.put_all([fingerprint(number) for number in range(1000)], NOW)
+        assert len(one.cache.find_all([content(number) for number in range(1000)], NOW)) == 1000
+        assert all(server.client().dbsize() > 100 for server in servers[:3])
+        time.sleep(0.3)  # replicas lag by less
+        servers[0].kill()
+        begun, found = time.monotonic(), 0
+        while found < 1000 and time.monotonic() - begun < 20:
+            asked = time.monotonic()
+            found = len(one.fingerprints.find_all([content(number) for number in range(1000)], NOW + 10 * (asked - begun)))
+            assert time.monotonic() - asked < 8
+            time.sleep(0.05)
+        assert found == 1000
