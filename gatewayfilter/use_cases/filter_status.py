@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from gatewayfilter.errors import ListError
 from gatewayfilter.model import Pause
 from gatewayfilter.sources import Subscription
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.moments import midnight
+from gatewayfilter.use_cases.network_facts import filter_zone
 from gatewayfilter.use_cases.process_facts import process_facts
 from gatewayfilter.wiring import services, subscriptions
 
@@ -204,7 +206,7 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
         reviews=store.reviews.open_count(),
         requests=len(store.unblock.open_requests()),
         pauses=pauses,
-        today=_today(store, now),
+        today=_today(store, now, filter_zone(settings)),
         free_mb=free_mb,
         faults=faults,
         attention=(
@@ -254,16 +256,15 @@ def _names(items: Iterator[Subscription]) -> tuple[str, ...]:
     return tuple(item.definition.name for item in items)
 
 
-def _today(store: Store, now: float) -> TodayCounts:
-    midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    found = store.log_stats.summary(midnight)
+def _today(store: Store, now: float, zone: tzinfo) -> TodayCounts:
+    found = store.log_stats.summary(midnight(now, zone))
     return TodayCounts(found.decisions, found.blocked)
 
 
 def _failing_channels(settings: Settings, store: Store) -> Iterator[Attention]:
     for name, state in store.notifications.channels(settings.notify.channel_names).items():
         if state.failures:
-            since = datetime.fromtimestamp(state.failing_since).astimezone()
+            since = datetime.fromtimestamp(state.failing_since, filter_zone(settings))
             why = f": {state.error}" if state.error else ""
             yield Attention(
                 f"Messages by {name} fail since {since:%Y-%m-%d %H:%M}{why}.",

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Final
@@ -102,6 +103,16 @@ def quotas_left(store: Store, policies: PolicySet, client: Client | None, addres
 
 def _files(settings: Settings) -> list[SourceFile]:
     return subscriptions(settings).files()
+
+
+def zone_name(settings: Settings) -> str:
+    """Returns the IANA name of the filter's time zone: `filter.timezone`, else this machine's."""
+    return settings.filter.timezone or local_zone()
+
+
+def filter_zone(settings: Settings) -> tzinfo:
+    """Returns the filter's time zone, as `zone_name`: in it days begin, and times are shown."""
+    return find_zone(zone_name(settings))
 
 
 def local_zone() -> str:

@@ -21,6 +21,7 @@ from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, DashboardAc
 from gatewayfilter.use_cases.learning.extraction_work import ExtractionWork
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
+from gatewayfilter.web.access.event_stream import SharedBatches
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_shelf import PageShelf
 from gatewayfilter.web.source_worker import SourceWorker
@@ -181,17 +182,23 @@ class WebServices:
         return Makers()
 
     @cached_property
-    def zone(self) -> tzinfo:
-        """The time zone of days: that of the settings, else this machine's."""
-        from gatewayfilter.engine.policies.time_windows import find_zone  # noqa: PLC0415  with the policies, when they are needed
-        from gatewayfilter.use_cases.network_facts import local_zone  # noqa: PLC0415
+    def zone_name(self) -> str:
+        """The IANA name of `zone`."""
+        from gatewayfilter.use_cases.network_facts import zone_name  # noqa: PLC0415  with the policies, when they are needed
 
-        return find_zone(self.settings.filter.timezone or local_zone())
+        return zone_name(self.settings)
 
     @cached_property
-    def live_log(self) -> LiveLog:
-        """The newest decisions, read once for all who watch."""
-        return LiveLog(self.store.log)
+    def zone(self) -> tzinfo:
+        """The time zone of days: that of the settings, else this machine's."""
+        from gatewayfilter.use_cases.network_facts import filter_zone  # noqa: PLC0415  with the policies, when they are needed
+
+        return filter_zone(self.settings)
+
+    @cached_property
+    def live_batches(self) -> SharedBatches:
+        """The newest decisions, read and written once for all streams."""
+        return SharedBatches(LiveLog(self.store.log))
 
     def openapi_document(self) -> bytes:
         """Returns the OpenAPI document as JSON, compressed by zlib. The child process makes it: that takes 10 MB.

@@ -1,7 +1,11 @@
-"""The memory of the dashboard's process: every page and every answer of the API, once, beside a filter that runs."""
+"""The memory of the dashboard's process beside a filter that runs: all pages and answers of the API, and 50 live logs."""
 
 import re
+import select
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -10,6 +14,8 @@ import httpx2
 import psutil
 import pytest
 
+from gatewayfilter.model import LogRecord
+from gatewayfilter.store import Store
 from gatewayfilter.web import pages
 from tests.e2e.e2e_gateway import GatewayProcess, until
 
@@ -17,6 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.timeout(600)]
 
 MOST_MIB: Final = 120
 """Resident memory of the process, shared libraries included, some seconds after the last request."""
+STREAMS: Final = 50
 PASSWORD: Final = "correct horse battery staple"
 NAMES: Final = {
     "decision_id": "1",
@@ -59,6 +66,44 @@ def test_memory_after_every_page_and_answer(running: GatewayProcess) -> None:
     assert {path: code for path, code in answers.items() if code >= 500} == {}
     assert sum(code == 200 for code in answers.values()) >= 50
     until("memory within its bound", lambda: process.memory_info().rss <= MOST_MIB << 20, 40.0)
+
+
+def test_memory_with_50_live_logs(running: GatewayProcess) -> None:
+    status = until("dashboard", lambda: running.status("web"), 40.0)
+    process = psutil.Process(status["pid"])
+    with httpx2.Client(base_url=status["url"], timeout=60) as browser:
+        if browser.get("/setup").status_code == 200:
+            _set_up(browser)
+        else:
+            assert browser.post("/login", data={"name": "kim", "password": PASSWORD}).status_code == 303
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    with ExitStack() as streams, closing(Store.open(f"sqlite:///{running.state}/gatewayfilter.sqlite3")) as store:
+        readers = [streams.enter_context(closing(_stream(status["url"], cookies))) for _ in range(STREAMS)]
+        received = dict.fromkeys(readers, b"")
+        most = 0
+        for step in range(60):
+            now = time.time()
+            url = f"http://site{step % 7}.example/{'a' * 60}"
+            records = [LogRecord(now, "192.0.2.7", "GET", f"{url}/{n}", "image", "allow", "unknown") for n in range(100)]
+            store.log.write(records)
+            _read_for(readers, received, 0.2)
+            most = max(most, process.memory_info().rss)
+    assert {b"event: decisions" in text for text in received.values()} == {True}
+    assert most <= MOST_MIB << 20
+
+
+def _stream(url: str, cookies: str) -> socket.socket:
+    host, _, port = url.removeprefix("http://").rstrip("/").partition(":")
+    found = socket.create_connection((host, int(port)), 20)
+    found.sendall(f"GET /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nCookie: {cookies}\r\n\r\n".encode())
+    return found
+
+
+def _read_for(readers: list[socket.socket], received: dict[socket.socket, bytes], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        for reader in select.select(readers, [], [], left)[0]:
+            received[reader] = received[reader][-200_000:] + reader.recv(1 << 18)
 
 
 def _set_up(browser: httpx2.Client) -> None:

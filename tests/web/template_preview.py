@@ -50,6 +50,7 @@ def page_context(**more: object) -> dict[str, Any]:
         "locale": "en-GB",
         "theme": "",
         "fmt": Formats("en", UTC),
+        "zone": "UTC",
         "now": 1_800_000_000,
         "request_path": "/",
         "flashes": [],

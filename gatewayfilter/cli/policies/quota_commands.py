@@ -62,7 +62,7 @@ def add_quota(
     timezone: str | None,
 ) -> None:
     """Add a quota."""
-    from gatewayfilter.use_cases.network_facts import counted_categories, local_zone
+    from gatewayfilter.use_cases.network_facts import counted_categories, zone_name
     from gatewayfilter.use_cases.policies import PolicyEditor
     from gatewayfilter.wiring import services
 
@@ -71,7 +71,7 @@ def add_quota(
     kind = QuotaKind.SERVICE if service is not None else QuotaKind.CATEGORY
     settings = invocation.settings()
     daily = read_daily_minutes(minutes, weekend)
-    zone = timezone or settings.filter.timezone or local_zone()
+    zone = timezone or zone_name(settings)
     quota = Quota(name, policy, kind, service or category or "", daily.minutes, zone, daily.other_days)
     with invocation.store() as store:
         PolicyEditor(store.policies).add_quota(quota, counted_categories(settings), services(settings))

@@ -84,7 +84,7 @@ def add_schedule(  # noqa: PLR0913  each is an option
     timezone: str | None,
 ) -> None:
     """Add a schedule."""
-    from gatewayfilter.use_cases.network_facts import known_categories, known_services, local_zone
+    from gatewayfilter.use_cases.network_facts import known_categories, known_services, zone_name
     from gatewayfilter.use_cases.policies import PolicyEditor
 
     if bedtime is not None:
@@ -100,7 +100,7 @@ def add_schedule(  # noqa: PLR0913  each is an option
         effect, target = _read_effect(block, allow, use)
         weekdays = read_days(days)
         windows = tuple(read_window(text, weekdays) for text in daily)
-    zone = timezone or invocation.settings().filter.timezone or local_zone()
+    zone = timezone or zone_name(invocation.settings())
     schedule = Schedule(name, policy, effect, windows, zone, target)
     with invocation.store() as store:
         PolicyEditor(store.policies).add_schedule(

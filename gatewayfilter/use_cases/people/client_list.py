@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final, Protocol
 
 from gatewayfilter.addresses.naming.mac_makers import makers_of
@@ -12,7 +11,8 @@ from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Client, Device, LogCount, LogDimension, MatcherKind, SeenClient, canonical_address
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.network_facts import neighbours_now
+from gatewayfilter.use_cases.moments import midnight
+from gatewayfilter.use_cases.network_facts import filter_zone, neighbours_now
 from gatewayfilter.use_cases.people.client_states import ClientState, compiled, state_at
 from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
@@ -133,8 +133,7 @@ def client_list(settings: Settings, store: Store, services: ServiceIndex, makers
     """
     policies = compiled(settings, store.policies.read(), services, now)
     names: ClientNamer = LogClients(store, settings) if settings.log.hash_clients else _Namer(policies)
-    midnight = datetime.fromtimestamp(now).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    found = store.log_stats.summary(midnight, top=_MOST_COUNTED, dimensions=(LogDimension.CLIENT,))
+    found = store.log_stats.summary(midnight(now, filter_zone(settings)), top=_MOST_COUNTED, dimensions=(LogDimension.CLIENT,))
     counts = {count.name: count for count in found.tops.get(LogDimension.CLIENT, ())}
     seen = {one.client: one for one in store.log_stats.clients()}
     neighbours = neighbours_now()

@@ -128,58 +128,60 @@ class ExplanationTexts:
         language: of the pages; English is not translated.
         translate: returns a message in the language.
         category: returns the title of a category.
-        moment: returns date and time of Unix seconds.
     """
 
-    def __init__(
-        self, language: str, translate: Callable[[str], str], category: Callable[[str], str], moment: Callable[[float], str]
-    ) -> None:
+    def __init__(self, language: str, translate: Callable[[str], str], category: Callable[[str], str]) -> None:
         self._english = language == "en"
         self._translate = translate
         self._category = category
-        self._moment = moment
 
-    def __call__(self, explanation: str) -> Told:
-        """Returns an explanation as the page shows it: at most 4,000 characters, and 61 sentences."""
+    def __call__(self, explanation: str, moment: Callable[[float], str]) -> Told:
+        """Returns an explanation as the page shows it: at most 4,000 characters, and 61 sentences.
+
+        Args:
+            explanation: as `explain` writes it.
+            moment: returns date and time of Unix seconds.
+        """
         text = explanation[:_LONGEST]
         if self._english:
             return Told(text, is_english=True)
         first, *others = text.split("; ")  # in a rule, too: what has no template stays as it is
-        parts = [(first, self._written(_HEAD_TEMPLATES, first))]
-        parts += [(other, self._written(_PART_TEMPLATES, other)) for other in others[:_MOST_PARTS]]
+        parts = [(first, self._written(_HEAD_TEMPLATES, first, moment))]
+        parts += [(other, self._written(_PART_TEMPLATES, other, moment)) for other in others[:_MOST_PARTS]]
         following, text = self._translate(_n("; ")), parts[0][1] or first
         text += "".join(f"; {part}" if told is None else following + told for part, told in parts[1:])
         return Told(text, is_english=all(told is None for _, told in parts))
 
-    def _written(self, templates: "tuple[_Template, ...]", text: str) -> str | None:
+    def _written(self, templates: "tuple[_Template, ...]", text: str, moment: Callable[[float], str]) -> str | None:
         for template in templates:
             found = template.form.fullmatch(text)
             if found is not None:
-                values = {name: self._value(name, value) for name, value in found.groupdict().items()}
+                values = {name: self._value(name, value, moment) for name, value in found.groupdict().items()}
                 return self._translate(template.message) % values
         return None
 
-    def _value(self, name: str, value: str) -> str:
+    def _value(self, name: str, value: str, moment: Callable[[float], str]) -> str:
         match name:
             case "why":
-                return self._written(_REASON_TEMPLATES, value) or value
+                return self._written(_REASON_TEMPLATES, value, moment) or value
             case "category" | "categories":
                 return "、".join(map(self._category, value.split(", ")))
             case "until":
-                return self._when(value)
+                return _when(value, moment)
             case "rules":
                 return _NAMED_RULE.sub(self._line, value)
         return value
 
-    def _when(self, value: str) -> str:
-        try:
-            return self._moment(datetime.fromisoformat(value).timestamp())
-        except ValueError:
-            return value
-
     def _line(self, found: re.Match[str]) -> str:
         important = self._translate(_n(", important")) if found[2] else ""
         return self._translate(_n(", line %(number)s")) % {"number": found[1]} + important + ")"
+
+
+def _when(value: str, moment: Callable[[float], str]) -> str:
+    try:
+        return moment(datetime.fromisoformat(value).timestamp())
+    except ValueError:
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.utils import LRUCache
 
 from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
@@ -16,9 +17,12 @@ from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.navigation import entries_for
+from gatewayfilter.web.services import WebServices
 
 LANGUAGE_COOKIE: Final = "language"
 THEME_COOKIE: Final = "theme"
+_KEPT_TEMPLATES: Final = 40
+"""Templates of a language in memory, partials included; a further one takes a millisecond to read again."""
 _THEMES: Final = frozenset({"light", "dark"})
 
 
@@ -32,7 +36,8 @@ class Pages:
     def __init__(self, assets: Assets) -> None:
         self.assets = assets
         self._translations = {language: translations(language) for language in LANGUAGES}
-        self._formats = {language: Formats(language) for language in LANGUAGES}
+        self._formats: dict[tuple[str, str], Formats] = {}
+        self._small = False
         self._environments = {language: self._environment(language) for language in LANGUAGES}
 
     def _environment(self, language: str) -> Environment:
@@ -48,7 +53,7 @@ class Pages:
         titles = CategoryTitles(language)
         environment.filters["category"] = titles
         translated = self._translations[language].gettext
-        environment.filters["explained"] = ExplanationTexts(language, translated, titles, self._formats[language].moment)
+        environment.filters["explained"] = ExplanationTexts(language, translated, titles)
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
         return environment
@@ -61,15 +66,21 @@ class Pages:
         Args:
             folder: of this user alone; made when needed.
         """
+        self._small = True
         for language, environment in self._environments.items():
+            environment.cache = LRUCache(_KEPT_TEMPLATES)
             own = folder / language  # what a filter makes of a constant is in the code
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = FileSystemBytecodeCache(str(own))
-            self._formats[language] = Formats(language, small=True)
 
     def formats(self, request: Request) -> Formats:
-        """Returns the formats of the request's language."""
-        return self._formats[language_of(request)]
+        """Returns the formats of the request's language, with times in the filter's time zone."""
+        services: WebServices = request.app.state.services
+        key = language_of(request), services.zone_name
+        found = self._formats.get(key)
+        if found is None:
+            found = self._formats[key] = Formats(key[0], services.zone, small=self._small)
+        return found
 
     def gettext(self, request: Request, message: str, **values: object) -> str:
         """Returns a message in the request's language, for texts that are made in Python."""
@@ -82,7 +93,8 @@ class Pages:
         Args:
             request: whose language, theme and identity count.
             template: its path below `templates/`.
-            context: its variables, beside `identity`, `csrf`, `nav`, `active`, `language`, `theme`, `fmt`, `now`, `request_path`.
+            context: its variables, beside `identity`, `csrf`, `nav`, `active`, `language`, `theme`, `fmt`, `now`, `zone`,
+                `request_path`.
         """
         identity = getattr(request.state, "identity", None)
         language = language_of(request)
@@ -95,7 +107,8 @@ class Pages:
             "language": language,
             "locale": LOCALES[language].replace("_", "-"),
             "theme": theme if theme in _THEMES else "",
-            "fmt": self._formats[language],
+            "fmt": self.formats(request),
+            "zone": request.app.state.services.zone_name,
             "now": time.time(),
             "request_path": request.url.path,
         }

@@ -4,6 +4,7 @@
 import re
 import time
 from contextlib import closing
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -35,13 +36,14 @@ from gatewayfilter.web.rendering.formats import Formats
 from tests.web.web_fakes import dashboard, loaded_for
 
 ZONE = "UTC"
+MOMENT = Formats("zh", UTC).moment
 ALWAYS = (Window(0, 1440),)
 PLAIN = re.compile(r"^[\x00-\x7f]+$")
 
 
 @pytest.fixture(scope="module")
 def explained() -> ExplanationTexts:
-    return ExplanationTexts("zh", translations("zh").gettext, CategoryTitles("zh"), Formats("zh").moment)
+    return ExplanationTexts("zh", translations("zh").gettext, CategoryTitles("zh"))
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def explained() -> ExplanationTexts:
     ],
 )
 def test_sentences(explained: ExplanationTexts, english: str, chinese: str) -> None:
-    assert explained(english) == Told(chinese, is_english=english == chinese)
+    assert explained(english, MOMENT) == Told(chinese, is_english=english == chinese)
 
 
 def test_english_stays_as_it_is() -> None:
-    english = ExplanationTexts("en", translations("en").gettext, CategoryTitles("en"), Formats("en").moment)
-    assert english("no rule in force blocks it; x") == Told("no rule in force blocks it; x", is_english=True)
+    english = ExplanationTexts("en", translations("en").gettext, CategoryTitles("en"))
+    assert english("no rule in force blocks it; x", MOMENT) == Told("no rule in force blocks it; x", is_english=True)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_english_stays_as_it_is() -> None:
 def test_hostile_sentences_take_no_time(explained: ExplanationTexts, text: str) -> None:
     began = time.process_time()
     for sentence in (text, f"it asks for {text}", f"a {text}, line 3 blocks it", f"client {text}, group g, policies {text}"):
-        assert isinstance(explained(sentence).text, str)
+        assert isinstance(explained(sentence, MOMENT).text, str)
     assert time.process_time() - began < 2.0
 
 
@@ -119,7 +121,7 @@ def test_every_sentence_of_the_engine_has_a_template(explained: ExplanationTexts
                 found = check_url(settings, store, engine, request, "", time.time).explanation
                 blocked += found.verdict.action is Action.BLOCK
                 seen |= {answer.explanation for answer in found.answers}
-        foreign = sorted(text for text in seen if PLAIN.match(explained(text).text) and "=" not in text)
+        foreign = sorted(text for text in seen if PLAIN.match(explained(text, MOMENT).text) and "=" not in text)
         assert foreign == []
         assert blocked > 5
         assert len(seen) > 15

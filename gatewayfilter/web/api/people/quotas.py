@@ -6,7 +6,7 @@ from fastapi import Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.model import DailyMinutes, Quota, QuotaKind
-from gatewayfilter.use_cases.network_facts import counted_categories, local_zone
+from gatewayfilter.use_cases.network_facts import counted_categories, zone_name
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import LONGEST_QUOTA, PolicyEditor
 from gatewayfilter.web.access.changes import IfMatch, check_version, etag
@@ -76,7 +76,7 @@ def list_quotas(services: Services, _: Viewer, after: After = "", limit: Limit =
 @router.post("", operation_id="add_quota", status_code=201)
 def add_quota(services: Services, identity: Admin, body: NewQuota, response: Response) -> QuotaModel:
     """Adds a quota. 409 when the name is taken."""
-    zone = body.timezone or services.settings.filter.timezone or local_zone()
+    zone = body.timezone or zone_name(services.settings)
     quota = Quota(body.name, body.policy, body.kind, body.target, body.minutes, zone, _by_number(body.other_days))
     with editing(services, identity, "quota.added", body.name):
         check_free(body.name in services.store.policies.read().quotas, "quota", body.name)

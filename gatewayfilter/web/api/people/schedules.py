@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Schedule, ScheduleEffect
-from gatewayfilter.use_cases.network_facts import known_categories, local_zone
+from gatewayfilter.use_cases.network_facts import known_categories, zone_name
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.web.access.changes import IfMatch, check_version, etag
@@ -130,7 +130,7 @@ def remove_schedule(services: Services, identity: Admin, name: ItemName, if_matc
 def _read(services: WebServices, name: str, body: ScheduleBody) -> Schedule:
     if (body.effect is ScheduleEffect.BLOCK_ALL) != (not body.target):
         raise PolicyError("block-all has no target, every other effect has one")
-    zone = body.timezone or services.settings.filter.timezone or local_zone()
+    zone = body.timezone or zone_name(services.settings)
     return Schedule(name, body.policy, body.effect, read_windows(body.windows), zone, body.target)
 
 

@@ -1,7 +1,7 @@
 """Forms of own rules: what they hold, and what it stands for."""
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
@@ -34,21 +34,22 @@ class RuleForm(BaseModel):
     comment: Annotated[str, Field(max_length=1_000)] = ""
     force: bool = False
 
-    def values(self, now: float, kept: float | None = None) -> RuleValues:
+    def values(self, now: float, zone: tzinfo, kept: float | None = None) -> RuleValues:
         """Returns what each rule is given.
 
         Args:
             now: Unix seconds.
+            zone: of the day that is its end.
             kept: the end that stays where the form does not change it.
 
         Raises:
             PolicyError: the end is none, or has passed.
         """
-        return RuleValues(self.action, self.comment.strip(), self.group.strip(), self._end(now, kept), self.scope)
+        return RuleValues(self.action, self.comment.strip(), self.group.strip(), self._end(now, zone, kept), self.scope)
 
-    def _end(self, now: float, kept: float | None) -> float | None:
+    def _end(self, now: float, zone: tzinfo, kept: float | None) -> float | None:
         if self.lasts == ON_DAY:
-            return end_of_day(self.until, now)
+            return end_of_day(self.until, now, zone)
         if self.lasts == KEEP:
             return kept
         return now + LASTING_S[self.lasts] if self.lasts in LASTING_S else None
@@ -97,8 +98,8 @@ class RuleFilter(BaseModel):
         return self.query() != RuleQuery()
 
 
-def end_of_day(text: str, now: float) -> float:
-    """Returns the end of a day of this machine's calendar, in Unix seconds.
+def end_of_day(text: str, now: float, zone: tzinfo) -> float:
+    """Returns the end of a day in the filter's time zone, in Unix seconds.
 
     Raises:
         PolicyError: it is no day, or has passed.
@@ -106,7 +107,7 @@ def end_of_day(text: str, now: float) -> float:
     if not _DATE.fullmatch(text):
         raise PolicyError(f"{text!r} is no day: write 2030-01-31")
     try:
-        moment = datetime.fromisoformat(f"{text}T23:59:59").timestamp()
+        moment = datetime.fromisoformat(f"{text}T23:59:59").replace(tzinfo=zone).timestamp()
     except (ValueError, OverflowError, OSError) as error:
         raise PolicyError(f"{text!r} is no day: write 2030-01-31") from error
     if moment <= now:
@@ -116,6 +117,6 @@ def end_of_day(text: str, now: float) -> float:
     return moment
 
 
-def day_of(moment: float | None) -> str:
+def day_of(moment: float | None, zone: tzinfo) -> str:
     """Returns the day of a moment as a date field holds it, `""` for none."""
-    return "" if moment is None else datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d")
+    return "" if moment is None else datetime.fromtimestamp(moment, zone).strftime("%Y-%m-%d")

@@ -50,7 +50,7 @@ def add(request: Request, services: Services, identity: Admin, form: Annotated[R
     broad, error, added, entry_id = False, "", 0, 0
     try:
         wanted = _read(form)
-        values = form.values(services.clock())
+        values = form.values(services.clock(), services.zone)
         with changing(services, identity, "rule.added", ", ".join(form.rules.split())[:_LONGEST]) as recording:
             for action, pattern in wanted:
                 add_rules(services.store, [pattern], replace(values, action=action))
@@ -116,7 +116,7 @@ def change(request: Request, services: Services, identity: Admin, number: Number
             pattern = Pattern(rule.kind, rule.pattern)
             if form.rules.strip() != pattern.written():
                 pattern = read_wanted(form.rules.strip(), form.action, force=form.force)
-            values = form.values(services.clock(), rule.expires_at)
+            values = form.values(services.clock(), services.zone, rule.expires_at)
             edit_rule(services.store, number, pattern, values, enabled=form.enabled)
     except ConflictError:
         status, error = 412, "conflict"
@@ -148,7 +148,7 @@ def _form(
         rule=rule,
         form=form or EditForm.of(rule),
         fresh=EditForm.of(rule),
-        day=day_of(rule.expires_at),
+        day=day_of(rule.expires_at, services.zone),
         error=error,
         broad=broad,
         choices=_choices(services),

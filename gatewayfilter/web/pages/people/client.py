@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import DEFAULT, ICONS, Window, parse_matcher
-from gatewayfilter.use_cases.network_facts import local_zone
+from gatewayfilter.use_cases.network_facts import zone_name
 from gatewayfilter.use_cases.people.bedtime import Bedtimes, bedtime_of
 from gatewayfilter.use_cases.people.client_list import client_list
 from gatewayfilter.use_cases.people.client_policy import client_policy
@@ -124,7 +124,7 @@ def set_bedtime(request: Request, services: Services, identity: Admin, name: str
     """Sets the bedtime of a client."""
     said = Said()
     with attempt(services, identity, "bedtime.set", name, said, gettext(request, "Bedtime is set for %(name)s.", name=name)):
-        zone = services.settings.filter.timezone or local_zone()
+        zone = zone_name(services.settings)
         Bedtimes(services.store.policies, services.clock).put(name, _read_nights(form), zone)
     return answered(request, f"/clients/{quote(name)}", said, lambda said: show_client(request, services, name, said))
 

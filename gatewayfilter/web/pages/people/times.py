@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import ALL_DAYS, DEFAULT, Quota, QuotaKind, Schedule, ScheduleEffect, Window, read_daily_minutes
-from gatewayfilter.use_cases.network_facts import counted_categories, known_categories, local_zone
+from gatewayfilter.use_cases.network_facts import counted_categories, known_categories, zone_name
 from gatewayfilter.use_cases.people.bedtime import free_name
 from gatewayfilter.use_cases.people.schedule_windows import PRESET, bedtime_windows, read_window
 from gatewayfilter.use_cases.people.versions import version_of
@@ -79,7 +79,7 @@ def show_times(request: Request, services: WebServices, name: str, edit: str, sa
     """
     policies = services.store.policies.read()
     own = {key: one for key, one in policies.schedules.items() if one.policy == name}
-    zone = services.settings.filter.timezone or local_zone()
+    zone = zone_name(services.settings)
     new = Schedule("", name, ScheduleEffect.BLOCK_ALL, (), zone)
     edited = own.get(edit) or (new if edit == NEW else None)
     windows: tuple[Window | None, ...] = edited.windows[:ROWS] if edited is not None else ()
@@ -109,7 +109,7 @@ def save_schedule(request: Request, services: Services, identity: Admin, name: s
     with attempt(services, identity, action, wanted, said, gettext(request, "Saved. It is in force.")):
         editor = PolicyEditor(services.store.policies, services.clock)
         effect, target = _read_what(form.text("what"))
-        zone = form.text("timezone") or services.settings.filter.timezone or local_zone()
+        zone = form.text("timezone") or zone_name(services.settings)
         schedule = Schedule(before or wanted, name, effect, tuple(_read_rows(form)), zone, target)
         if not schedule.windows:
             raise PolicyError(gettext(request, "Give at least one time from and to."))
@@ -147,7 +147,7 @@ def add_bedtime(request: Request, services: Services, identity: Admin, name: str
     said = Said()
     with attempt(services, identity, "schedule.added", name, said, gettext(request, "Saved. It is in force.")):
         key = free_name(f"bedtime {name}"[:90].rstrip(), services.store.policies.read().schedules)
-        zone = services.settings.filter.timezone or local_zone()
+        zone = zone_name(services.settings)
         schedule = Schedule(key, name, ScheduleEffect.BLOCK_ALL, bedtime_windows(PRESET, None, ALL_DAYS), zone)
         PolicyEditor(services.store.policies, services.clock).add_schedule(schedule, ())
     return _answer(request, services, name, "", said)
@@ -178,7 +178,7 @@ def save_quota(request: Request, services: Services, identity: Admin, name: str,
             kind, _, target = form.text("target").partition(":")
             if kind not in set(QuotaKind):
                 raise PolicyError(gettext(request, "Choose what the minutes are for."))
-            zone = services.settings.filter.timezone or local_zone()
+            zone = zone_name(services.settings)
             quota = Quota(wanted, name, QuotaKind(kind), target, daily.minutes, zone, daily.other_days)
             editor.add_quota(quota, counted_categories(services.settings), services.services)
     return _answer(request, services, name, "", said)

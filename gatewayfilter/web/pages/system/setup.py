@@ -7,7 +7,7 @@ from fastapi import Form, Query, Request
 from fastapi.responses import Response
 
 from gatewayfilter.errors import ConflictError
-from gatewayfilter.use_cases.network_facts import local_zone
+from gatewayfilter.use_cases.network_facts import zone_name
 from gatewayfilter.use_cases.setup import SetupChoices, begin_setup, config_file_of, plan_setup
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
@@ -35,7 +35,7 @@ def choose_lists(
 ) -> Response:
     """Shows what a purpose brings, to be confirmed."""
     plan = plan_setup(services.loaded, services.store.policies.read(), SetupChoices(purpose), _config_file(services))
-    zone = services.settings.filter.timezone or local_zone()
+    zone = zone_name(services.settings)
     size = sum(item.size_mb for item in plan.lists)
     return render(request, "system/setup_lists.html", active="system", plan=plan, zone=zone, size=size)
 

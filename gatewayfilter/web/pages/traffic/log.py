@@ -1,8 +1,6 @@
 """`/log`: the history of decisions with filters that read as a sentence, and the live log."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -10,12 +8,13 @@ from typing import Annotated
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 
-from gatewayfilter.errors import PolicyError, StoreError
+from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import LogQuery
+from gatewayfilter.use_cases.traffic.live_log import LiveBatch
 from gatewayfilter.use_cases.traffic.log_filters import LogFilters
 from gatewayfilter.use_cases.traffic.log_groups import MINUTE_S, grouped_page
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.access.event_stream import EVERY_S, LONGEST_S, STREAM_HEADERS, event
+from gatewayfilter.web.access.event_stream import STREAM_HEADERS, event, first_number, stream
 from gatewayfilter.web.access.identity import Role, Viewer
 from gatewayfilter.web.access.log_conditions import Conditions
 from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows, log_url
@@ -100,48 +99,31 @@ def _local(at: float, services: WebServices) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Live:
-    """The live log of a page, as rows of HTML.
-
-    Attributes:
-        start: number of the decision after which it begins, 0 for now.
-    """
+    """The live log of a page, as rows of HTML."""
 
     request: Request
     services: WebServices
-    query: LogQuery
     may_act: bool
-    start: int
 
-    async def events(self) -> AsyncIterator[str]:
-        """Yields batches until the time of the stream is over or the browser is gone."""
-        reached = self.start or await asyncio.to_thread(self.services.live_log.newest)
-        yield "retry: 2000\n\n"
-        for _ in range(int(LONGEST_S / EVERY_S)):
-            if await self.request.is_disconnected():
-                return
-            try:
-                reached, text = await asyncio.to_thread(self._batch, reached)
-            except StoreError:
-                text = ": the database does not answer\n\n"
-            yield text
-            await asyncio.sleep(EVERY_S)
+    @property
+    def form(self) -> tuple[str, bool]:
+        """Rows depend on the language, and on what their reader may do."""
+        return language_of(self.request), self.may_act
 
-    def _batch(self, reached: int) -> tuple[int, str]:
-        batch = self.services.live_log.after(reached, self.query)
-        if not batch.records and not batch.skipped:
-            return batch.reached, ": \n\n"
+    def write(self, batch: LiveBatch) -> str:
+        """Returns the event `rows`."""
         rows = LogRows(self.services.clients(), self.services.store.policies.read())
         shown = rows.rows(batch.records[-_MOST_LIVE:][::-1])
         html = self.request.app.state.pages.fragment(self.request, "traffic/_log_rows.html", rows=shown, may_act=self.may_act)
         left_out = batch.skipped + len(batch.records) - len(shown)
-        return batch.reached, event("rows", json.dumps({"html": html, "rows": len(shown), "skipped": left_out}), batch.reached)
+        return event("rows", json.dumps({"html": html, "rows": len(shown), "skipped": left_out}), batch.reached)
 
 
 @router.get("/log/live", response_class=StreamingResponse)
 def live_log(request: Request, services: Services, identity: Viewer, conditions: Conditions) -> StreamingResponse:
     """Sends new rows as server-sent events."""
     query = conditions.query(services.clients(), services.clock(), services.zone)
-    last = request.headers.get("last-event-id", "")
-    start = int(last) if last.isdecimal() and len(last) < 19 else 0
-    live = _Live(request, services, query, identity.may(Role.ADMIN), start)
-    return StreamingResponse(live.events(), media_type="text/event-stream", headers=STREAM_HEADERS)
+    start = first_number(request.headers.get("last-event-id", ""))
+    live = _Live(request, services, identity.may(Role.ADMIN))
+    sent = stream(request, services.live_batches, query, live, start)
+    return StreamingResponse(sent, media_type="text/event-stream", headers=STREAM_HEADERS)

@@ -124,8 +124,8 @@ def test_check_names_every_decider_and_the_policy(tmp_path: Path) -> None:
 
 
 def test_events_send_what_is_new(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.web.api.traffic.events.LONGEST_S", 1.0)
-    monkeypatch.setattr("gatewayfilter.web.api.traffic.events.EVERY_S", 0.5)
+    monkeypatch.setattr("gatewayfilter.web.access.event_stream.LONGEST_S", 1.0)
+    monkeypatch.setattr("gatewayfilter.web.access.event_stream.EVERY_S", 0.5)
     text = web.client.get("/api/v1/events?outcome=blocked", headers={"last-event-id": "1"}).text
     events = [dict(line.partition(": ")[::2] for line in block.splitlines()) for block in text.split("\n\n") if "event" in block]
     assert json.loads(events[0]["data"]) == {"requests": 0, "reviews": 0}

@@ -153,7 +153,7 @@ def test_no_such_decision(web: Dashboard) -> None:
 
 
 def test_live_rows(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.web.pages.traffic.log.LONGEST_S", 0.5)
+    monkeypatch.setattr("gatewayfilter.web.access.event_stream.LONGEST_S", 0.5)
     text = web.client.get("/log/live?outcome=blocked", headers={"last-event-id": "1"}).text
     (data,) = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
     batch = json.loads(data)
@@ -163,7 +163,7 @@ def test_live_rows(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_live_batch_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.web.pages.traffic.log.LONGEST_S", 0.5)
+    monkeypatch.setattr("gatewayfilter.web.access.event_stream.LONGEST_S", 0.5)
     fill(tmp_path, [decision(time.time(), f"https://s{at}.example/") for at in range(300)])
     with dashboard(tmp_path) as web:
         text = web.client.get("/log/live", headers={"last-event-id": "1"}).text
