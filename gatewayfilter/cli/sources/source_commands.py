@@ -125,6 +125,7 @@ def add(  # noqa: PLR0913  one parameter an option
     from gatewayfilter.model import ListAction
     from gatewayfilter.sources import ListFormat
     from gatewayfilter.use_cases.lists.source_changes import SourceOptions, add_source, check_source_category
+    from gatewayfilter.use_cases.lists.source_undo import inverse_of_several
 
     if name and len(addresses) > 1:
         raise SourceError("--name can only be given with one address")
@@ -148,6 +149,7 @@ def add(  # noqa: PLR0913  one parameter an option
 
     with showing(quiet=invocation.json) as progress:
         results, failed = _each(addresses, add_one, progress, width=WIDTH)
+    invocation.undo = inverse_of_several([(None, {"name": result.name}) for result in results])
     _finish_adding(invocation, results, publish=not no_publish)
     return 1 if failed or any(result.error for result in results) else 0
 
@@ -219,7 +221,7 @@ def _caught[T](work: Callable[[str], T], name: str) -> T | SourceError | ListErr
 @click.pass_obj
 def remove(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
     """Forget sources and their copies. Lists that come with the program can be disabled instead."""
-    return _change(invocation, names, _subscriptions(invocation).remove, "removed", publish=not no_publish)
+    return _change(invocation, names, enabled=None, publish=not no_publish)
 
 
 @source_group.command(examples=("gatewayfilter source enable starter-ads",), prints_data=True, recorded="source.enabled")
@@ -228,7 +230,7 @@ def remove(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) 
 @click.pass_obj
 def enable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
     """Let disabled sources count again."""
-    return _change(invocation, names, _subscriptions(invocation).enable, "enabled", publish=not no_publish)
+    return _change(invocation, names, enabled=True, publish=not no_publish)
 
 
 @source_group.command(examples=("gatewayfilter source disable starter-ads",), prints_data=True, recorded="source.disabled")
@@ -237,19 +239,20 @@ def enable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) 
 @click.pass_obj
 def disable(invocation: Invocation, *, names: tuple[str, ...], no_publish: bool) -> int:
     """Let sources not count, and keep their copies."""
-    return _change(invocation, names, _subscriptions(invocation).disable, "disabled", publish=not no_publish)
+    return _change(invocation, names, enabled=False, publish=not no_publish)
 
 
-def _change(invocation: Invocation, names: Sequence[str], work: Callable[[str], None], done: str, *, publish: bool) -> int:
-    def change(name: str) -> dict[str, str]:
-        work(name)
-        return {"name": name, "status": done}
+def _change(invocation: Invocation, names: Sequence[str], *, enabled: bool | None, publish: bool) -> int:
+    from gatewayfilter.use_cases.lists.source_undo import changed_source, inverse_of_several
 
-    results, failed = _each(names, change)
+    known = _subscriptions(invocation)
+    done = {None: "removed", True: "enabled", False: "disabled"}[enabled]
+    results, failed = _each(names, lambda name: (name, changed_source(known, name, enabled=enabled)))
+    invocation.undo = inverse_of_several([pair for _, pair in results])
     if not invocation.json:
-        for result in results:
-            say(f"{result['name']} {done}.")
-    _finish(invocation, results, publish=bool(results) and publish)
+        for name, _ in results:
+            say(f"{name} {done}.")
+    _finish(invocation, [{"name": name, "status": done} for name, _ in results], publish=bool(results) and publish)
     return 1 if failed else 0
 
 

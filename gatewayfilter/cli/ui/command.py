@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -59,7 +60,8 @@ class FilterCommand(click.Command):
         prints_data: whether `--json` makes sense.
         audited: action code by which its changes of lists and policies are recorded in the audit log, with their inverse;
             `""` for a command that changes none, or records them itself.
-        recorded: action code by which it is recorded otherwise, when it has ended with exit code 0.
+        recorded: action code by which it is recorded otherwise, when it has ended with exit code 0, or has set
+            `Invocation.undo`.
     """
 
     def __init__(
@@ -80,15 +82,15 @@ class FilterCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command, and sees to it that its changes are recorded."""
         action = self.audited or self.recorded
-        if not action or ctx.params.get("dry_run"):
+        if not action or ctx.params.get("dry_run") or ctx.params.get("preview"):
             return super().invoke(ctx)
         invocation = ctx.ensure_object(Invocation)
         change = PendingChange(action, _typed(self, ctx, click.Argument), _typed(self, ctx, click.Option))
         if self.audited:
             invocation.change = change
         result = super().invoke(ctx)
-        if self.recorded and not result:
-            invocation.record(change)
+        if self.recorded and (not result or invocation.undo is not None):
+            invocation.record(replace(change, undo=invocation.undo))
         return result
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

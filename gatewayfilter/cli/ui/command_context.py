@@ -42,12 +42,14 @@ class Invocation:
         config: `--config`, `None` for the usual places (`config.load`).
         json: `--json` was given.
         change: of lists and policies, `None` for a command without `audited`.
+        undo: what takes back the change of a command with `recorded`, once it was made; `None` where nothing does.
     """
 
     data_dir: Path | None = None
     config: Path | None = None
     json: bool = False
     change: PendingChange | None = None
+    undo: Mapping[str, object] | None = None
     _warned: bool = False
 
     def loaded(self, warn: Callable[[Loaded], None] | None = None, /, **options: object) -> Loaded:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import UndoError
+from gatewayfilter.errors import MissingSourceError, SourceError, UndoError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, Subscription, Subscriptions
 from gatewayfilter.use_cases.access.inverses import SOURCES, Inverse
@@ -54,6 +54,40 @@ def inverse_of_adding(known: Subscriptions, addresses: Sequence[str], name: str)
     if len(names) != len(addresses) or set(names) & set(known.names()):
         return None
     return {"kind": SOURCES, "items": [[None, {"name": one}] for one in names]}
+
+
+def changed_source(known: Subscriptions, name: str, *, enabled: bool | None) -> tuple[State | None, State | None]:
+    """Switches a list, or removes it. Returns its states before and after; the same two where it cannot be put back.
+
+    Args:
+        known: the subscriptions.
+        name: of the list.
+        enabled: whether it counts from now on; `None` removes it.
+
+    Raises:
+        SourceError: there is none of this name, or it comes with the program and cannot be removed.
+    """
+    try:
+        before = state_of(known.get(name))
+    except MissingSourceError:
+        raise
+    except SourceError:  # its definition is damaged, which does not hinder its removal
+        before = None
+    if enabled is None:
+        known.remove(name)
+        return before, None
+    (known.enable if enabled else known.disable)(name)
+    return before, None if before is None else {**before, "enabled": enabled}
+
+
+def inverse_of_several(pairs: Pairs) -> Inverse | None:
+    """Returns the inverse of changes of several lists; `None` where nothing was changed.
+
+    Args:
+        pairs: of each list the states before and after.
+    """
+    changed = [[*pair] for pair in pairs if pair[0] != pair[1]]
+    return {"kind": SOURCES, "items": changed} if changed else None
 
 
 class SourceUndo:

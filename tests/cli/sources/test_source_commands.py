@@ -237,3 +237,27 @@ def test_several_are_added_at_once(cli: Cli, hosts: Path, rules: Path, tmp_path:
     assert answer.out.index("gambling-hosts: 2 entries") < answer.out.index("ads: ")
     assert "none.txt' is no file" in answer.err
     assert "fetching 3 lists" in answer.err
+
+
+def test_changes_are_undone_as_those_of_the_page(cli: Cli, hosts: Path) -> None:
+    def undo(action: str) -> None:
+        newest = cli("audit", "list", "--undoable", "--json", "-n", "1").json[0]
+        assert newest["action"] == action
+        done = cli("audit", "undo", newest["id"])
+        assert done.code == 0, done.err
+
+    def state() -> list[bool]:
+        return [row["definition"]["enabled"] for row in cli("source", "status", "--json").json if row["definition"]["name"] == "gambling-hosts"]
+
+    cli("source", "add", hosts, "--preview")
+    assert cli("audit", "list", "--json").json == []
+    cli("source", "add", hosts, "--no-publish")
+    cli("source", "disable", "gambling-hosts", "--no-publish")
+    undo("source.disabled")
+    assert state() == [True]
+    assert cli("source", "remove", "gambling-hosts", "nowhere", "--no-publish").code == 1
+    undo("source.removed")  # of the one that could be removed
+    assert state() == [True]
+    cli("source", "enable", "gambling-hosts", "--no-publish")  # changes nothing
+    assert cli("audit", "undo", cli("audit", "list", "--json", "--action", "source.added").json[0]["id"]).code == 0
+    assert state() == []
