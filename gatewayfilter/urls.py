@@ -202,15 +202,16 @@ def is_ip_literal(host: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=2_048)  # a host of many labels takes kilobytes
 def host_suffixes(host: str) -> tuple[str, ...]:
     """Returns the host and its parent domains, the longest first: ``a.b.c``, ``b.c``, ``c``. An IP literal has only itself."""
     if is_ip_literal(host):
         return (host,)
     suffixes = [host]
-    position = host.find(".")
-    while position >= 0:
-        suffixes.append(host[position + 1 :])
-        position = host.find(".", position + 1)
+    position = host.find(".") + 1
+    while position:
+        suffixes.append(host[position:])
+        position = host.find(".", position) + 1
     return tuple(suffixes)
 
 
@@ -235,19 +236,27 @@ def domain_key(host: str) -> str:
     return f".{host}"
 
 
+_IS_SUFFIX, _IS_WILDCARD, _IS_EXCEPTION = 1, 2, 4
+
+
 @lru_cache(maxsize=1)
-def _suffix_rules() -> tuple[frozenset[str], int]:
-    """Returns the rules of the public suffix list, host names in them as IDNA, and the most labels that one has.
+def _suffix_rules() -> tuple[dict[str, int], int]:
+    """Returns the rules of the public suffix list, by their names in IDNA, and the most labels that one has.
 
     Read here and not by the package, which takes eight times as long, at the first decision of every process.
     """
-    rules: set[str] = set()
+    rules: dict[str, int] = {}
+    deepest = 0
     with open(PSLFILE, encoding="utf-8") as lines:  # noqa: PTH123  # a text of the package, opened as it does
         for line in lines:
             rule = line.partition(" ")[0].strip().lower()
             if rule and not rule.startswith("//"):
-                rules.add(rule if rule.isascii() else _ascii_rule(rule))
-    return frozenset(rules), max(rule.count(".") for rule in rules) + 1
+                rule = rule if rule.isascii() else _ascii_rule(rule)
+                kind = _IS_EXCEPTION if rule.startswith("!") else _IS_WILDCARD if rule.startswith("*.") else _IS_SUFFIX
+                name = rule.removeprefix("!").removeprefix("*.")
+                rules[name] = rules.get(name, 0) | kind
+                deepest = max(deepest, rule.count(".") + 1)
+    return rules, deepest
 
 
 def _ascii_rule(rule: str) -> str:
@@ -255,22 +264,24 @@ def _ascii_rule(rule: str) -> str:
     return mark + can_ada.idna_encode(rule[len(mark) :]).decode()
 
 
-def _suffix_length(labels: Sequence[str]) -> int:
+def _suffix_length(names: Sequence[str]) -> int:
     """Returns how many of a host's labels are its public suffix: by the longest rule; the last one alone by none.
 
     Source: https://publicsuffix.org/list/, "Algorithm". Deviation: what a wildcard stands below is a public suffix itself,
     as the list's own test data want it.
+
+    Args:
+        names: the host and its parent domains (`host_suffixes`).
     """
     rules, deepest = _suffix_rules()
-    for start in range(max(0, len(labels) - deepest), len(labels)):
-        name = ".".join(labels[start:])
-        count = len(labels) - start
-        if f"!{name}" in rules:
+    labels = len(names)
+    for count in range(min(labels, deepest), 0, -1):
+        kind = rules.get(names[labels - count])
+        if kind is None:
+            continue
+        if kind & _IS_EXCEPTION:
             return count - 1
-        if f"*.{name}" in rules:
-            return min(count + 1, len(labels))
-        if name in rules:
-            return count
+        return min(count + 1, labels) if kind & _IS_WILDCARD else count
     return 1
 
 
@@ -280,18 +291,18 @@ def registrable_domain(host: str) -> str:
 
     A public suffix or an IP literal is its own registrable domain.
     """
-    if is_ip_literal(host):
+    names = host_suffixes(host)
+    if len(names) == 1:
         return host
-    labels = host.split(".")
-    return ".".join(labels[-_suffix_length(labels) - 1 :])
+    return names[max(0, len(names) - _suffix_length(names) - 1)]
 
 
 def is_public_suffix(host: str) -> bool:
     """Returns whether a canonical host is a public suffix such as ``com`` or ``co.uk``, which no list may block as a whole."""
     if is_ip_literal(host):
         return False
-    labels = host.split(".")
-    return _suffix_length(labels) == len(labels)
+    names = host_suffixes(host)
+    return _suffix_length(names) == len(names)
 
 
 @lru_cache(maxsize=1)

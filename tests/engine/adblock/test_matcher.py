@@ -168,12 +168,31 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         assert matcher.match(request(f"https://h{number}.net/", f"https://page{number}.org/")) is None
         assert matcher.match(request(f"https://h{number}.example.com/")) is not None
+        assert matcher.match(request(f"https://h{number}.example.com/", kind="document")) is not None
     blocks = matcher._blocks
     assert isinstance(blocks, RuleIndex)
-    for cache in (blocks._at_host, blocks._at_page, blocks._near):
+    for cache in (blocks._near, blocks._near_pages):
         assert len(cache) <= 10
         assert len(cache._old) <= 10
     assert matcher.match(request("https://a.net/x", "https://page3.org/", "font")) is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "expected"),
+    [
+        ("https://page3.org/", "font", True),
+        ("https://www.page7.org/", "font", True),
+        ("https://page3.net/", "font", False),
+        ("https://sub.page9.org/", "script", False),
+        ("https://page9.org/", "document", False),
+        ("https://doc.org/", "document", True),
+    ],
+)
+def test_many_rules_of_one_host_are_found_by_their_pages(source: str, kind: str, *, expected: bool) -> None:
+    lines = [f"||example.com^$font,domain=page{number}.org|x{number}.test" for number in range(40)]
+    matcher = AdblockMatcher(compiled([*lines, "||example.com^$document,domain=doc.org", "||example.com/a$image,domain=~a.b"]))
+    for host in ("example.com", "www.example.com"):
+        assert (matcher.match(request(f"https://{host}/", source, kind)) is not None) is expected
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,15 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
         tests.append(lambda host, _, __: not is_in(conditions.not_targets, host))
     if not tests:
         return None
+    return _all_of(tests)
+
+
+def _all_of(tests: list[ConditionTest]) -> ConditionTest:
     if len(tests) == 1:
         return tests[0]
+    if len(tests) == 2:
+        one, other = tests
+        return lambda host, source, method: one(host, source, method) and other(host, source, method)
     return lambda host, source, method: all(test(host, source, method) for test in tests)
 
 
@@ -82,11 +89,12 @@ class CompiledRule:
 
     Attributes:
         in_host: text that the host of every matching request contains, "" for none.
+        pages: names of all the pages that it applies to, none where it names none or has expressions for them.
         matches: the full test, type and party aside. Takes the request, its URL in lower case, and the host of its source
             ("" when there is none).
     """
 
-    __slots__ = ("_hosts_fit", "_rest", "_suffix", "in_host", "matches")
+    __slots__ = ("_hosts_fit", "_rest", "_suffix", "in_host", "matches", "pages")
 
     def __init__(self, rule: NetworkRule) -> None:
         conditions = rule.conditions
@@ -97,6 +105,7 @@ class CompiledRule:
         if client is not None:
             self.matches = _for_clients(client, self.matches)
         self.in_host = shape.in_host
+        self.pages = _ANY if conditions.sources.patterns else conditions.sources.names
         self._suffix = f".{shape.host}" if shape.host else ""
         self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
         methods = compile_conditions(Conditions(methods=conditions.methods, not_methods=conditions.not_methods))
@@ -108,6 +117,21 @@ class CompiledRule:
         if client is not None:
             self._rest = _for_clients(client, self._rest)
 
+    @property
+    def is_unbound(self) -> bool:
+        """Whether it may match between any two hosts."""
+        return not self.in_host and self._hosts_fit is None
+
+    def left_at(self, *, host_fits: bool) -> RuleTest | bool | None:
+        """Returns the test that remains between all hosts, as `between` does; `None` when it depends on the hosts.
+
+        Args:
+            host_fits: the host of the pattern, if it has one, is known to fit.
+        """
+        if self._hosts_fit is not None or (self.in_host and not (host_fits and self._suffix)):
+            return None
+        return True if self._rest is None else self._rest
+
     def between(self, host: str, source: str) -> RuleTest | bool:
         """Returns the test that remains for requests between two hosts: `True` for always, `False` for never.
 
@@ -115,7 +139,7 @@ class CompiledRule:
             host: host of the requests.
             source: host of their source, "" when there is none.
         """
-        if self.in_host not in host or not f".{host}".endswith(self._suffix):
+        if self.in_host and (self.in_host not in host or not f".{host}".endswith(self._suffix)):
             return False
         if self._hosts_fit is not None and not self._hosts_fit(host, source, ""):
             return False

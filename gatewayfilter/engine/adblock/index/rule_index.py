@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
-from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest, host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
+from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedRules, Postings
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
-from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, PARTY_SHIFT
+from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, PARTY_SHIFT
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
 from gatewayfilter.urls import host_suffixes, registrable_domain
@@ -29,10 +31,7 @@ from gatewayfilter.urls import host_suffixes, registrable_domain
 type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
 
-type Near = tuple[tuple[int, int, RuleTest | None], ...]
-"""(mask, rule, remaining test) of each rule that may apply between two hosts."""
-
-type Proximity = tuple[int, int, int, Near]
+type Proximity = tuple[int, int, int, tuple[Near, ...]]
 """Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
 that of the other candidates; and of each of these its mask, its number, and its remaining test."""
 
@@ -64,19 +63,12 @@ def pack_index(plan: IndexPlan) -> list[bytes]:
     return [*sections, pack_numbers(plan.everywhere)]
 
 
-class _Postings:
-    """Number of a key → its rules."""
-
-    __slots__ = ("_rules", "_starts")
-
-    def __init__(self, sections: SectionReader, keys: int) -> None:
-        self._starts = sections.numbers()
-        self._rules = sections.numbers()
-        if len(self._starts) != keys + 1 or self._starts[-1] != len(self._rules):
-            raise SnapshotError("the compiled Adblock rules are damaged")
-
-    def __getitem__(self, key: int) -> Sequence[int]:
-        return self._rules[self._starts[key] : self._starts[key + 1]]
+def _postings(sections: SectionReader, table: RuleTable, keys: int, *, by_host: bool = False) -> Postings:
+    starts = sections.numbers()
+    rules = sections.numbers()
+    if len(starts) != keys + 1:
+        raise SnapshotError("the compiled Adblock rules are damaged")
+    return Postings(table, starts, rules, by_host=by_host)
 
 
 class RuleIndex:
@@ -86,23 +78,22 @@ class RuleIndex:
         self._table = table
         self._tests = table.tests
         self._hosts: Mapping[str, int] = sections.numbered_names()
-        self._host_rules = _Postings(sections, len(self._hosts))
+        self._host_rules = _postings(sections, table, len(self._hosts), by_host=True)
         literals = sections.names()
-        postings = _Postings(sections, len(literals))
+        postings = _postings(sections, table, len(literals))
         masks = table.masks
-        self._literals = [tuple((masks[rule], rule) for rule in postings[number]) for number in range(len(literals))]
+        self._literals = [tuple((masks[rule], rule) for rule in postings.numbers(number)) for number in range(len(literals))]
         by_literal = tuple(candidate for candidates in self._literals for candidate in candidates)
         self._in_url = _union(by_literal)
         self._few_in_url = by_literal if len(by_literal) <= FEW else ()
-        self._few: list[tuple[int, str, CompiledRule]] = []
+        self._reach: LiteralReach | None = None
         self._scan, self._at = make_scan(literals)
         self._sources: Mapping[str, int] = sections.numbered_names()
-        self._source_rules = _Postings(sections, len(self._sources))
-        self._everywhere: Candidates = tuple((masks[rule], rule) for rule in sections.numbers())
-        self._at_host = BoundedCache(self._find_host)
-        self._at_page = BoundedCache(self._find_page)
+        self._source_rules = _postings(sections, table, len(self._sources))
+        self._everywhere = sections.numbers()
+        self._posted_everywhere: PostedRules | None = None
         self._near = BoundedCache(self._find_near)
-        self._all_near = BoundedCache(self._find_all_near)
+        self._near_pages = BoundedCache(self._find_near_page)
 
     def first(self, request: Request, kind: int, source: str) -> int:
         """Returns the number of the first matching rule found, -1 without one. All sources are on.
@@ -113,7 +104,8 @@ class RuleIndex:
             source: host of its source, "" when there is none.
         """
         url = request.url
-        party, in_url, union, candidates = self._near[url.host, source]
+        near = self._near_pages if kind == DOCUMENT else self._near
+        party, in_url, union, candidates = near[url.host, source]
         bits = kind * party
         lowered = ""
         if union & bits:
@@ -133,10 +125,11 @@ class RuleIndex:
     def first_on(self, request: Request, kind: int, source: str, off: RulesOff) -> int:
         """Returns the number of the first matching rule found that is in force, -1 without one; arguments as in `first`."""
         url = request.url
-        party, in_url, union, candidates = self._near[url.host, source]
+        near = self._near_pages if kind == DOCUMENT else self._near
+        party, in_url, union, candidates = near[url.host, source]
         bits = kind * party
         if off.restored:
-            every = self._all_near[url.host, source]
+            every = self._find_rules_near(url.host, source, bits)
             candidates = tuple(found for found in every if not found[0] & CANCELLED or found[1] in off.restored)
             union = _union(candidates)
         lowered = ""
@@ -155,7 +148,8 @@ class RuleIndex:
     def kinds_near(self, host: str, source: str) -> int:
         """Returns the bits of the resource types in which requests between two hosts may match a rule, all sources on."""
         party, in_url, union, _ = self._near[host, source]
-        reach = (in_url | union) & ALL_TYPES * party
+        _, in_page_url, page_union, _ = self._near_pages[host, source]
+        reach = (in_url | union | in_page_url | page_union) & ALL_TYPES * party
         return (reach | reach >> PARTY_SHIFT) & ALL_TYPES
 
     def _first_of(self, hits: Sequence[tuple[int, ...]], request: Request, lowered: str, bits: int, source: str) -> int:
@@ -187,33 +181,51 @@ class RuleIndex:
         return -1
 
     def _find_near(self, hosts: tuple[str, str]) -> Proximity:
-        """Computes the candidate rules of requests to a host from a source, except those indexed by literal."""
-        host, source = hosts
-        near = tuple(found for found in self._find_all_near(hosts) if not found[0] & CANCELLED)
-        return party_of(host, source), self._may_be_in_url(host, source), _union(near), near
+        """Computes the candidate rules of requests to a host from a source, except those indexed by literal and for pages."""
+        return self._find_proximity(hosts, ALL_TYPES & ~DOCUMENT)
 
-    def _find_all_near(self, hosts: tuple[str, str]) -> Near:
-        """Computes the same with the rules that are cancelled while all sources are on, those without a test first."""
-        host, source = hosts
-        reach = ALL_TYPES * party_of(host, source)
-        near: list[tuple[int, int, RuleTest | None]] = []
-        for mask, rule in (*self._at_host[host], *self._at_page[source]):
-            if not mask & reach:
-                continue
-            left = self._table.compiled(rule).between(host, source) if mask & NEEDS_TEST else True
-            if left:
-                near.append((mask, rule, None if left is True else left))
-        near.sort(key=lambda candidate: candidate[2] is not None)
-        return tuple(near)
+    def _find_near_page(self, hosts: tuple[str, str]) -> Proximity:
+        """Computes the same for pages alone: many rules for pages have costly conditions, and pages are few."""
+        return self._find_proximity(hosts, DOCUMENT)
 
-    def _may_be_in_url(self, host: str, source: str) -> int:
+    def _find_proximity(self, hosts: tuple[str, str], types: int) -> Proximity:
+        host, source = hosts
+        party = party_of(host, source)
+        near = self._find_rules_near(host, source, types * party)
+        if self._table.has_cancelled:
+            near = tuple(found for found in near if not found[0] & CANCELLED)
+        return party, self._may_be_in_url(host, source, types * party), _union(near), near
+
+    def _find_rules_near(self, host: str, source: str, reach: int) -> tuple[Near, ...]:
+        """Returns the candidate rules between two hosts, those without a test first."""
+        certain: list[Near] = []
+        tested: list[Near] = []
+        keys = self._hosts
+        for name in host_suffixes(host):
+            if name in keys:
+                posted = self._host_rules[keys[name]]
+                if posted.mask & reach:
+                    posted.add_near(host, source, reach, certain, tested)
+        keys = self._sources
+        for name in host_names(source) if source and keys else ():
+            if name in keys:
+                posted = self._source_rules[keys[name]]
+                if posted.mask & reach:
+                    posted.add_near(host, source, reach, certain, tested)
+        everywhere = self._posted_everywhere
+        if everywhere is None:
+            everywhere = self._posted_everywhere = PostedRules(self._table, self._everywhere)
+        if everywhere.mask & reach:
+            everywhere.add_near(host, source, reach, certain, tested)
+        return (*certain, *tested) if certain or tested else ()
+
+    def _may_be_in_url(self, host: str, source: str, bits: int) -> int:
         """Returns the OR of the masks of the rules by literals that may apply; of all of them where testing would take long."""
         if not self._few_in_url:
             return self._in_url
-        if not self._few:
-            ready = ((mask, self._table.compiled(rule)) for mask, rule in self._few_in_url)
-            self._few = [(mask, compiled.in_host, compiled) for mask, compiled in ready]
-        return _union((mask,) for mask, in_host, compiled in self._few if in_host in host and compiled.between(host, source))
+        if self._reach is None:
+            self._reach = LiteralReach((mask, self._table.compiled(rule)) for mask, rule in self._few_in_url)
+        return self._reach.between(host, source, bits)
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
         """Yields the number of every rule that matches and whose source is on, in the order in which `first` looks."""
@@ -226,34 +238,18 @@ class RuleIndex:
                 yield rule
 
     def _candidates(self, host: str, lowered: str, bits: int, source: str) -> Iterator[tuple[int, int]]:
-        yield from self._at_host[host]
+        masks = self._table.masks
+        keys = [key for name in host_suffixes(host) if (key := self._hosts.get(name)) is not None]
+        yield from ((masks[rule], rule) for key in keys for rule in self._host_rules.numbers(key))
         if self._in_url & bits:
             for hit in self._scan(lowered.encode()):
                 yield from self._literals[hit[self._at]]
-        yield from self._at_page[source]
-
-    def _find_host(self, host: str) -> Candidates:
-        masks = self._table.masks
-        rules = [
-            (masks[rule], rule)
-            for name in host_suffixes(host)
-            if (number := self._hosts.get(name)) is not None
-            for rule in self._host_rules[number]
-        ]
-        return tuple(rules)
-
-    def _find_page(self, source: str) -> Candidates:
-        masks = self._table.masks
-        rules = [
-            (masks[rule], rule)
-            for name in (host_names(source) if source else ())
-            if (number := self._sources.get(name)) is not None
-            for rule in self._source_rules[number]
-        ]
-        return (*rules, *self._everywhere)
+        keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.get(name)) is not None]
+        yield from ((masks[rule], rule) for key in keys for rule in self._source_rules.numbers(key))
+        yield from ((masks[rule], rule) for rule in self._everywhere)
 
 
-def _union(candidates: Iterable[tuple[int, ...]] | Iterable[tuple[int, int, RuleTest | None]]) -> int:
+def _union(candidates: Iterable[tuple[int, int]] | Iterable[Near]) -> int:
     union = 0
     for candidate in candidates:
         union |= candidate[0]

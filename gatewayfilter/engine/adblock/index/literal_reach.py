@@ -1,0 +1,52 @@
+"""The reach of rules that are found by literals: between which hosts can any of them match?
+
+Most requests need no search of their URL, as none of these rules applies between their host and page. Testing each rule for each
+new pair of hosts takes long, so rules that name their pages are found by the page's names, and rules for every site count without
+a test.
+"""
+
+from collections.abc import Iterable
+
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names
+
+
+class LiteralReach:
+    """The masks of some rules, by the hosts between which each applies.
+
+    Args:
+        rules: (mask, rule) of each.
+    """
+
+    __slots__ = ("_by_page", "_others", "_unbound")
+
+    def __init__(self, rules: Iterable[tuple[int, CompiledRule]]) -> None:
+        self._unbound = 0
+        self._by_page: dict[str, list[tuple[int, CompiledRule]]] = {}
+        self._others: list[tuple[int, str, CompiledRule]] = []
+        for mask, rule in rules:
+            if rule.is_unbound:
+                self._unbound |= mask
+            elif rule.pages:
+                for name in rule.pages:
+                    self._by_page.setdefault(name, []).append((mask, rule))
+            else:
+                self._others.append((mask, rule.in_host, rule))
+
+    def between(self, host: str, source: str, bits: int) -> int:
+        """Returns the OR of the masks of the rules that may match between two hosts, as far as these bits go.
+
+        Args:
+            host: host of the requests.
+            source: host of their source, "" when there is none.
+            bits: types and party of the requests.
+        """
+        reach = self._unbound & bits
+        if source and self._by_page:
+            for name in host_names(source):
+                for mask, rule in self._by_page.get(name, ()):
+                    if mask & bits & ~reach and rule.between(host, source):
+                        reach |= mask & bits
+        for mask, in_host, rule in self._others:
+            if mask & bits & ~reach and in_host in host and rule.between(host, source):
+                reach |= mask & bits
+        return reach
