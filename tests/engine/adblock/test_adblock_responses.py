@@ -58,6 +58,12 @@ def answer(
         (["||example.com^$csp=a,important", "@@||example.com^$csp"], "document", ("a",)),
         (["||example.com^$csp=a", "||example.com^$csp=a,badfilter"], "document", ()),
         (["||example.com^$csp=a,header=x-powered-by"], "document", ()),
+        (["||example.com^$inline-script"], "document", ("script-src 'unsafe-eval' * blob: data:",)),
+        (["||example.com^$inline-script,script"], "subdocument", ("script-src 'unsafe-eval' * blob: data:",)),
+        (["||example.com^$inline-script"], "image", ()),
+        (["||example.com^$~inline-script,script"], "document", ()),
+        (["*$inline-font,1p,domain=example.com"], "document", ("font-src *",)),
+        (["||example.com^$inline-font,inline-script", "@@||example.com^$inline-script"], "document", ("font-src *",)),
     ],
 )
 def test_csp(rules: list[str], kind: str, csp: tuple[str, ...]) -> None:

@@ -22,6 +22,7 @@ class Meaning(Enum):
     IGNORED = "ignored"
     MODIFIER = "modifier"
     PAGE_SWITCH = "page switch"
+    INLINE = "inline"
     RESPONSE = "response"
     ABSENT_TYPE = "absent type"
     UNSUPPORTED = "unsupported"
@@ -44,7 +45,7 @@ _TYPES = {
 
 # Types that a proxy never sees as a request: a rule with no other type is dropped; beside a real type they are
 # ignored.
-_ABSENT_TYPES = "popup popunder inline-script inline-font webrtc jsinject content urlblock extension stealth"
+_ABSENT_TYPES = "popup popunder webrtc jsinject content urlblock extension stealth"
 
 # Page switches: parts of filtering that an exception switches off on a page.
 _PAGE_SWITCHES = {
@@ -66,6 +67,11 @@ _MODIFIERS = {
     "urlskip": "urlskip",
     "removeheader": "removeheader",
 }
+
+INLINE_POLICIES: Mapping[str, str] = MappingProxyType(
+    {"inline-script": "script-src 'unsafe-eval' * blob: data:", "inline-font": "font-src *"}
+)
+"""Options for what stands in a page itself, with the content security policy that keeps it out, as in uBlock Origin."""
 
 STUB_OPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"empty": ("redirect", "nooptext"), "mp4": ("redirect", "noopmp4-1s")}
@@ -97,6 +103,7 @@ def _table() -> dict[str, Option]:
         rows |= {spelling: Option(name, Meaning.TYPE) for spelling in spellings.split()}
     rows |= {name: Option(name, Meaning.ABSENT_TYPE) for name in _ABSENT_TYPES.split()}
     rows |= {name: Option(name, Meaning.UNSUPPORTED, value=True) for name in _UNSUPPORTED.split()}
+    rows |= {name: Option(name, Meaning.INLINE) for name in INLINE_POLICIES}
     for group, meaning, value in (
         (_PAGE_SWITCHES, Meaning.PAGE_SWITCH, False),
         (_MODIFIERS, Meaning.MODIFIER, True),

@@ -35,6 +35,7 @@ class RuleOptions:
         unsupported: name of the option for which the rule is dropped, "" for none.
         modifier: the effect in place of blocking, with its `value`; "" for none.
         switches: page switches of an exception (`generichide` …).
+        inline: what pages must not contain (`inline-script`, `inline-font`).
         absent_type: a named type that a proxy never sees as a request (`popup` …).
         conditions: those beyond type, party and pattern.
     """
@@ -49,6 +50,7 @@ class RuleOptions:
     modifier: str = ""
     value: str = ""
     switches: tuple[str, ...] = ()
+    inline: tuple[str, ...] = ()
     absent_type: str = ""
     conditions: Conditions = NO_CONDITIONS
 
@@ -83,7 +85,7 @@ def read_options(text: str) -> RuleOptions:
         if value is not None and not option.value:
             raise RuleError(f"the option {name!r} takes no value")
         _apply(options, option, value, negated=negated)
-    if options.absent_type and not (options.types or options.modifier or options.switches):
+    if options.absent_type and not (options.types or options.modifier or options.switches or options.inline):
         options.unsupported = options.unsupported or options.absent_type
     return options
 
@@ -152,6 +154,11 @@ def _apply_switch(options: RuleOptions, name: str, negated: bool) -> None:  # no
         options.switches += (name,)
 
 
+def _apply_inline(options: RuleOptions, name: str, negated: bool) -> None:  # noqa: FBT001  # one signature in a table
+    if not negated and name not in options.inline:
+        options.inline += (name,)
+
+
 def _apply_modifier(options: RuleOptions, name: str, value: str) -> None:
     name, value = STUB_OPTIONS.get(name, (name, value))
     if options.modifier and (options.modifier, options.value) != (name, value):
@@ -214,6 +221,7 @@ _NEGATABLE: Mapping[Meaning, Callable[[RuleOptions, str, bool], None]] = Mapping
         Meaning.FLAG: _apply_flag,
         Meaning.UNSUPPORTED: _apply_unsupported,
         Meaning.PAGE_SWITCH: _apply_switch,
+        Meaning.INLINE: _apply_inline,
     }
 )
 

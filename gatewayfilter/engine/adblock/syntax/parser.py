@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.modifier_values import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
-from gatewayfilter.engine.adblock.syntax.option_table import is_option_name, looks_like_options
+from gatewayfilter.engine.adblock.syntax.option_table import INLINE_POLICIES, is_option_name, looks_like_options
 from gatewayfilter.engine.adblock.syntax.options import RuleOptions, read_options
 from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
@@ -171,7 +171,9 @@ def _parse_network(text: str) -> ParsedLine:
         party=options.party,
         conditions=options.conditions,
     )
-    limited = options.names_types or options.party or options.conditions is not NO_CONDITIONS or options.switches
+    limited = (
+        options.names_types or options.party or options.conditions is not NO_CONDITIONS or options.switches or options.inline
+    )
     if options.modifier in {"", "redirect"} and not limited and (len(pattern) == 1 or not pattern.strip("*|^")):
         # One character is a typing error for other engines, too. All drop it.
         raise RuleError("the rule would match every request" if not pattern.strip("*|^") else "the pattern is one character")
@@ -198,8 +200,11 @@ def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
         yield from _modifier_rules(rule, options)
     elif asks_response(rule):
         yield replace(rule, modifier="response")
-    elif options.types or not options.switches:
+    elif options.types or not (options.switches or options.inline):
         yield rule
+    if not options.modifier:
+        for name in options.inline:
+            yield replace(rule, types=default_types("csp"), modifier="csp", value=INLINE_POLICIES[name])
     switches = options.switches
     if rule.conditions.names_clients:
         return

@@ -81,7 +81,7 @@ from gatewayfilter.urls import parse_url
         ("@@||example.com^$elemhide", LineKind.NETWORK),
         ("@@||example.com^$specifichide", LineKind.NETWORK),
         ("@@||example.com^$genericblock", LineKind.NETWORK),
-        ("||example.com^$inline-script", LineKind.UNSUPPORTED),
+        ("||example.com^$inline-script", LineKind.NETWORK),
         ("||example.com^$csp=script-src 'none'; frame-src *, x", LineKind.NETWORK),
         ("@@||example.com^$csp", LineKind.NETWORK),
         ("||example.com^$permissions=geolocation=()", LineKind.NETWORK),
