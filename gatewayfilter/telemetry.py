@@ -63,6 +63,7 @@ METRICS: Mapping[str, str] = {
     "overlay_changes": "list changes applied to the overlay",
     "snapshot_swaps": "snapshots taken into use while serving",
     "snapshot_refused": "damaged or unreadable snapshots skipped",
+    "queue_away": "unknown URLs and links kept in the machine's own queue, because Redis was away",
     "pages_fetched": "pages fetched by the crawler",
     "pages_rendered": "pages rendered in a browser",
     "render_failures": "pages that could not be rendered",

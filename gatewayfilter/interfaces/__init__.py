@@ -17,6 +17,7 @@ from gatewayfilter.interfaces.pages import (
 from gatewayfilter.interfaces.queue import (
     SITE_SLOTS,
     Crawlers,
+    CrawlQueue,
     CrawlRequest,
     CrawlRequestSink,
     CrawlRequestStore,
@@ -88,6 +89,7 @@ __all__ = [
     "Classify",
     "ClassifyImage",
     "CountQuotas",
+    "CrawlQueue",
     "CrawlRequest",
     "CrawlRequestSink",
     "CrawlRequestStore",

@@ -177,6 +177,44 @@ class SharedFrontier(Frontier, Protocol):
         ...
 
 
+class CrawlQueue(SharedFrontier, Protocol):
+    """The crawl queue as a store has it: a frontier with bounds, a pause, and views for its operator.
+
+    Attributes:
+        max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is.
+        refused: number of URLs that this object refused.
+    """
+
+    max_waiting: int
+    refused: int
+
+    def pause(self, now: float) -> bool:
+        """Pauses leasing from now on (Unix seconds), across restarts. Returns False when it was paused already."""
+        ...
+
+    def resume(self) -> bool:
+        """Resumes leasing. Returns False when it was not paused."""
+        ...
+
+    def paused_since(self) -> float | None:
+        """Returns the start of the pause (Unix seconds), `None` if not paused."""
+        ...
+
+    def waiting(self, now: float) -> tuple[int, float | None]:
+        """Returns the number of waiting URLs, and since when the oldest one of them is due (`None` for none)."""
+        ...
+
+    def page(
+        self, limit: int, state: QueueState | None = None, after: tuple[int, float, int] | None = None
+    ) -> tuple[list[QueuedUrl], tuple[int, float, int] | None]:
+        """Returns rows, the most urgent first, and what `after` of the next page is (`None` on the last)."""
+        ...
+
+    def tasks(self) -> dict[str, dict[str, int]]:
+        """Returns for each task with URLs in the queue their number by state."""
+        ...
+
+
 class TaskSites(Protocol):
     """The number of pages that a task has queued, by site."""
 

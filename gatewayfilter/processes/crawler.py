@@ -34,7 +34,7 @@ async def _run(index: int, settings: Settings) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     counters = Counters()
     status = StatusFile(settings.data_dir / "run", f"crawler-{index}")
-    store = await asyncio.to_thread(open_store, settings)
+    store = await asyncio.to_thread(open_store, settings, counters=counters)
 
     async def tell() -> None:
         while not stop.is_set():
@@ -63,7 +63,8 @@ async def run_crawl_worker(settings: Settings, store: Store, counters: Counters,
     backlog = f"backlog-{index}" if index else "backlog"
     if not index:
         await asyncio.to_thread(adopt_backlogs, settings)
-    alone = settings.crawl.workers == 1 and settings.store_url.startswith("sqlite")  # the only crawler: no heartbeats
+    shared = bool(settings.queue.url.get_secret_value()) or not settings.store_url.startswith("sqlite")
+    alone = settings.crawl.workers == 1 and not shared  # the only crawler: no heartbeats
     name = f"{socket.gethostname()}:{settings.data_dir}:{index}"
     fleet = FleetLeases(store.frontier, None if alone else store.crawlers, name, counters=counters)
     alive = asyncio.create_task(fleet.keep_alive(stop))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Self
 
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import FingerprintStore
+from gatewayfilter.interfaces import Crawlers, CrawlQueue, FingerprintStore
 from gatewayfilter.store.backup.sql_backup import SqlBackup
 from gatewayfilter.store.repositories.access.accounts import SqlAccounts
 from gatewayfilter.store.repositories.access.api_tokens import SqlApiTokens
@@ -83,8 +83,8 @@ class Store:
         self.lists = SqlListStore(database)
         self.policies = SqlPolicyStore(database)
         self.feed = SqlChangeFeed(database)
-        self.frontier = SqlFrontier(database)
-        self.crawlers = SqlCrawlers(database)
+        self.frontier: CrawlQueue = SqlFrontier(database)
+        self.crawlers: Crawlers = SqlCrawlers(database)
         self.task_sites = SqlTaskSites(database)
         self.validators = SqlValidators(database)
         self.log = SqlDecisionLog(database)

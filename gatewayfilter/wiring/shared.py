@@ -46,6 +46,30 @@ def share_fingerprints(settings: Settings, store: Store, counters: Counters | No
     store.also_close(connection.close)
 
 
+def share_queue(settings: Settings, store: Store, counters: Counters | None = None) -> None:
+    """Puts the shared queue before a store's frontier, and shared heartbeats before its crawlers, where `queue.url` is set.
+
+    Raises:
+        StartupError: the extra `redis` is not installed.
+    """
+    url = settings.queue.url.get_secret_value()
+    if not url:
+        return
+    _need_redis("queue.url")
+    from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+    from gatewayfilter.scaleout.redis.connection import RedisConnection
+    from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
+    from gatewayfilter.scaleout.redis.frontier import RedisFrontier
+    from gatewayfilter.scaleout.redis.shared_queue import SharedCrawlers, SharedQueue
+
+    breaker = CircuitBreaker("the shared queue (queue.url)", "this machine queues and crawls on its own")
+    connection = RedisConnection(url, settings.queue.timeout_s, breaker)
+    shared = RedisFrontier(connection, max_waiting=store.frontier.max_waiting)
+    store.frontier = SharedQueue(shared, store.frontier, counters or Counters())
+    store.crawlers = SharedCrawlers(RedisCrawlers(connection), store.crawlers)
+    store.also_close(connection.close)
+
+
 def _need_redis(setting: str) -> None:
     try:
         import redis  # noqa: F401

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gatewayfilter.model import Service
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.store import Store
+    from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
@@ -47,21 +48,26 @@ def on_read_only_disk(settings: Settings) -> bool:
         return False
 
 
-def open_store(settings: Settings, *, before_upgrade: Callable[[], None] | None = None) -> Store:
-    """Opens the database, made or migrated when needed.
+def open_store(
+    settings: Settings, *, before_upgrade: Callable[[], None] | None = None, counters: Counters | None = None
+) -> Store:
+    """Opens the database, made or migrated when needed, with the queue that machines share before its own.
 
     Args:
         settings: the state folder and the database.
         before_upgrade: called before an existing database is migrated; it may raise to prevent that.
+        counters: where outages of a shared queue are counted.
 
     Raises:
         StartupError, StoreError: it cannot be opened.
     """
     from gatewayfilter.store import Store
+    from gatewayfilter.wiring.shared import share_queue
 
     prepare_data_dir(settings)
     store = Store.open(settings.store_url, before_upgrade=before_upgrade)
     store.frontier.max_waiting = settings.crawl.max_waiting
+    share_queue(settings, store, counters)
     return store
 
 

@@ -12,9 +12,10 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
 
-from gatewayfilter.interfaces import DecisionLog, Frontier, ListStore, PublisherFeed, VerdictStore
+from gatewayfilter.interfaces import CrawlQueue, DecisionLog, ListStore, PublisherFeed, VerdictStore
 from gatewayfilter.store import Store, upgrade
 from tests.scaleout.redis.redis_fixtures import redis, redis_server
+from tests.scaleout.redis.shared_state import frontier_of
 from tests.store.postgres_cluster import cluster, why_not
 
 __all__ = ["redis", "redis_server"]
@@ -93,9 +94,28 @@ def store(open_store: Callable[[], Store]) -> Store:
     return open_store()
 
 
+@pytest.fixture(params=[*BACKENDS, pytest.param("redis", marks=pytest.mark.services)])
+def open_queue(request: pytest.FixtureRequest) -> Iterator[Callable[[], CrawlQueue]]:
+    """Opens the queue under test; each call is a further user of the same queue, like another machine."""
+    if request.param == "redis":
+        server = request.getfixturevalue("redis")
+        yield lambda: frontier_of(server)
+        return
+    url = str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+    opened: list[Store] = []
+
+    def open_one() -> CrawlQueue:
+        opened.append(Store.open(url))
+        return opened[-1].frontier
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
 @pytest.fixture
-def frontier(store: Store) -> Frontier:
-    return store.frontier
+def frontier(open_queue: Callable[[], CrawlQueue]) -> CrawlQueue:
+    return open_queue()
 
 
 @pytest.fixture

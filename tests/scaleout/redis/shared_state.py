@@ -8,6 +8,7 @@ from gatewayfilter.scaleout.redis.cached_value import ValueCodec
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
 from gatewayfilter.scaleout.redis.connection import RedisConnection
 from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
+from gatewayfilter.scaleout.redis.frontier import RedisFrontier
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from tests.scaleout.redis.redis_servers import Server
@@ -24,3 +25,8 @@ def cached_fingerprints(store: Store, server: Server, clock: Callable[[], float]
     connection = connection_to(server)
     store.also_close(connection.close)
     return CachedFingerprints(store.fingerprints, RedisFingerprintCache(connection, CODEC, counters), counters, clock)
+
+
+def frontier_of(server: Server) -> RedisFrontier:
+    """A frontier that takes the times of its callers as they are."""
+    return RedisFrontier(connection_to(server), server_clock=False)

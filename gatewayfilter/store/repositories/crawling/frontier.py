@@ -28,7 +28,7 @@ DEAD_KEEP_S: Final = 7 * _DAY_S
 TASK_REST_S: Final = 60.0
 """Maximum delay of a task for a page that was visited for another reason."""
 
-_USUAL_LENGTH: Final = 256
+USUAL_LENGTH: Final = 256
 """Usual length of a URL in characters. One that is n times as long is admitted only while the queue is filled to an n-th, so that
 long ones take at most about three times the room of usual ones."""
 _CHUNK = 500
@@ -66,7 +66,7 @@ class SqlFrontier:
         unchanged, a done one until its rest is over (for another task, `TASK_REST_S` at most), a dead letter for `DEAD_REST_S`;
         after that they count as new.
         """
-        wanted = _merged(offers)
+        wanted = merged(offers)
         added = 0
         for chunk in batched(wanted.items(), _CHUNK):
             with self._database.write(Area.FRONTIER) as connection:
@@ -255,7 +255,7 @@ class SqlFrontier:
         admitted: list[tuple[bytes, CrawlRequest]] = []
         for digest, offer in new:
             limit = self.max_waiting if offer.priority >= Priority.LINK else 2 * self.max_waiting
-            if self._waiting + len(admitted) < limit * min(1.0, _USUAL_LENGTH / len(offer.url)):
+            if self._waiting + len(admitted) < limit * min(1.0, USUAL_LENGTH / len(offer.url)):
                 admitted.append((digest, offer))
         self.refused += len(new) - len(admitted)
         self._waiting += len(admitted)
@@ -290,7 +290,7 @@ def _delete(connection: Connection, ids: Sequence[int]) -> None:
         connection.execute(sql.DELETE, {"ids": chunk})
 
 
-def _merged(offers: Iterable[CrawlRequest]) -> dict[bytes, CrawlRequest]:
+def merged(offers: Iterable[CrawlRequest]) -> dict[bytes, CrawlRequest]:
     """Returns the offers by digest, in order; those of one URL are merged to the most urgent priority and the earliest time."""
     merged: dict[bytes, CrawlRequest] = {}
     for offer in offers:

@@ -1,0 +1,157 @@
+"""The shared queue against real servers: clocks, outages, kills of crawlers and of a cluster's master."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.errors import StoreUnavailableError
+from gatewayfilter.interfaces import CrawlRequest, Lease, Priority
+from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+from gatewayfilter.scaleout.redis.connection import RedisAwayError, RedisConnection
+from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
+from gatewayfilter.scaleout.redis.frontier import RedisFrontier
+from gatewayfilter.scaleout.redis.shared_queue import SharedCrawlers, SharedQueue
+from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
+from tests.scaleout.redis.redis_servers import Server, cluster, cluster_url, server, why_not
+from tests.scaleout.redis.shared_state import connection_to
+
+pytestmark = [pytest.mark.services, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+
+A, B, C = (f"http://{name}.example/" for name in "abc")
+AHEAD_S = 600.0
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(f"sqlite:///{tmp_path / 'own.sqlite3'}")) as store:
+        yield store
+
+
+def test_clocks_that_differ_by_minutes_change_no_lease(redis: Server) -> None:
+    right = RedisFrontier(connection_to(redis))
+    ahead = RedisFrontier(connection_to(redis), clock=lambda: time.time() + AHEAD_S)
+    behind = RedisFrontier(connection_to(redis), clock=lambda: time.time() - AHEAD_S)
+    now = time.time()
+    right.add([CrawlRequest(A), CrawlRequest(B)], now)
+    (lease,) = right.lease(1, 2.0, now)
+    assert [found.url for found in ahead.lease(9, 60.0, now + AHEAD_S)] == [B], "the first one is leased still"
+    assert behind.lease(9, 60.0, now - AHEAD_S) == []
+    assert right.extend(lease, 1.0)
+    time.sleep(2.1)
+    (again,) = behind.lease(9, 60.0, time.time() - AHEAD_S)
+    assert (again.url, again.attempts) == (A, 2)
+    assert not right.extend(lease, 1.0)
+    assert not right.done(lease)
+    assert behind.retry(again, time.time() - AHEAD_S + 1.0, "busy", counted=False)
+    assert ahead.lease(9, 60.0, time.time() + AHEAD_S) == []
+    time.sleep(1.1)
+    (third,) = ahead.lease(9, 60.0, time.time() + AHEAD_S)
+    assert ahead.done(third, rest_until=time.time() + AHEAD_S + 60)
+    assert right.add([CrawlRequest(A)], time.time()) == 0
+
+
+def test_heartbeats_run_by_the_clock_of_the_server(redis: Server) -> None:
+    right = RedisCrawlers(connection_to(redis))
+    ahead = RedisCrawlers(connection_to(redis), clock=lambda: time.time() + AHEAD_S)
+    right.beat("one", time.time())
+    ahead.beat("two", time.time() + AHEAD_S)
+    assert right.alive(time.time() - 5) == ahead.alive(time.time() + AHEAD_S - 5) == ["one", "two"]
+    time.sleep(1.1)
+    right.beat("one", time.time())
+    assert ahead.alive(time.time() + AHEAD_S - 1) == ["one"]
+    assert right.leave("two")
+    assert not right.leave("two")
+
+
+def test_an_outage_degrades_to_the_machines_own_queue_and_nothing_is_lost(
+    own: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    counters = Counters()
+    with server(tmp_path / "redis", 0, "--appendonly", "yes", "--appendfsync", "always") as redis:
+        connection = connection_to(redis, 0.5)
+        queue = SharedQueue(RedisFrontier(connection), own.frontier, counters)
+        crawlers = SharedCrawlers(RedisCrawlers(connection), own.crawlers)
+        crawlers.beat("one", time.time())
+        crawlers.beat("two", time.time())
+        assert crawlers.alive(time.time() - 9) == ["one", "two"]
+        queue.add([CrawlRequest(A)], time.time())
+        (lease,) = queue.lease(1, 60.0, time.time())
+        redis.kill()
+        assert queue.add([CrawlRequest(B), CrawlRequest(C, Priority.LINK, task="news", depth=3)], time.time()) == 2
+        assert counters["queue_away"] == 2
+        with pytest.raises(StoreUnavailableError, match=r"queue\.url"):
+            queue.done(lease)
+        assert crawlers.alive(time.time() - 9) == ["one", "two"], "no crawler is taken for dead by an outage"
+        (local,) = queue.lease(1, 60.0, time.time())
+        assert local.url == B
+        assert queue.done(local)
+        assert queue.stats(time.time())["waiting"] == 1
+        redis.start_again()
+        until = time.monotonic() + 15
+        while connection.is_away and time.monotonic() < until:
+            crawlers.beat("one", time.time())
+        leases = _until(lambda: queue.lease(9, 60.0, time.time()))
+        assert all(found.token.startswith("redis-") for found in leases)
+        assert [(found.url, found.priority, found.task, found.depth) for found in leases] == [(C, Priority.LINK, "news", 3)]
+        assert queue.done(lease), "a lease outlives the outage"
+        assert own.frontier.stats(time.time())["waiting"] == 0
+        assert queue.stats(time.time())["leased"] == 1
+        connection.close()
+    messages = [record.message for record in caplog.records]
+    assert len([message for message in messages if "does not answer" in message]) == 1
+    assert "hush" not in caplog.text
+
+
+def test_a_master_that_is_killed_loses_nothing_that_was_acknowledged(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    with cluster(tmp_path / "cluster") as servers:
+        connection = RedisConnection(cluster_url(servers), 1.0, CircuitBreaker("the queue", "alone"))
+        frontier = RedisFrontier(connection)
+        master = _master_of_the_queue(servers, frontier)
+        acknowledged: set[str] = set()
+        done: set[str] = set()
+        begun = time.monotonic()
+        killed = back = 0.0
+        for number in range(100_000):
+            url = f"http://s{number % 50}.example/{number}"
+            try:
+                frontier.add([CrawlRequest(url)], time.time())
+                acknowledged.add(url)
+                if number % 3 == 0 and (leases := frontier.lease(1, 600.0, time.time())) and frontier.done(leases[0]):
+                    done.add(leases[0].url)
+            except RedisAwayError:
+                time.sleep(0.02)
+                continue
+            if not killed and len(acknowledged) == 300:
+                time.sleep(0.2)
+                master.kill()
+                killed = time.monotonic()
+            elif killed and not back:
+                back = time.monotonic()
+            if back and len(acknowledged) >= 400:
+                break
+            assert time.monotonic() - begun < 40, "the queue did not come back"
+        left = {row.url for row in frontier.show(10_000)}
+        assert acknowledged - left - done == set()
+        record_property("recovery_s", round(back - killed, 1))
+        assert back - killed < 20
+        connection.close()
+
+
+def _master_of_the_queue(servers: list[Server], frontier: RedisFrontier) -> Server:
+    frontier.add([CrawlRequest(A)], time.time())
+    return next(one for one in servers[:3] if one.client().dbsize())
+
+
+def _until(read: Callable[[], list[Lease]]) -> list[Lease]:
+    until = time.monotonic() + 15
+    while time.monotonic() < until:
+        if found := read():
+            return found
+        time.sleep(0.05)
+    return []
