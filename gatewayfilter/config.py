@@ -25,6 +25,7 @@ from gatewayfilter.settings import (
     DomainGrowth,
     Extractor,
     FilterSettings,
+    FleetSettings,
     Follow,
     GatewaySettings,
     GrowthMode,
@@ -44,6 +45,7 @@ from gatewayfilter.settings import (
     RobotsRule,
     Section,
     Settings,
+    Shared,
     SourceSettings,
     StoreSettings,
     TlsSettings,
@@ -68,6 +70,7 @@ __all__ = [
     "DomainGrowth",
     "Extractor",
     "FilterSettings",
+    "FleetSettings",
     "Follow",
     "GatewaySettings",
     "GrowthMode",
@@ -87,6 +90,7 @@ __all__ = [
     "RenderRule",
     "RobotsRule",
     "Settings",
+    "Shared",
     "SourceSettings",
     "StoreSettings",
     "TlsSettings",
@@ -101,7 +105,7 @@ __all__ = [
 ]
 
 ENV_PREFIX = "GATEWAYFILTER_"
-ENVIRONMENT_SETTINGS = frozenset({"web.oidc.client_secret"})
+ENVIRONMENT_SETTINGS = frozenset({"fleet.token", "web.oidc.client_secret"})
 """Secrets that stand in no settings file, which goes into backups."""
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
 _NO_SETTINGS = (
@@ -241,7 +245,9 @@ _JSON_KEYS = frozenset({"crawl.tasks"})
 _TABLE_KEYS = frozenset({"learn.modes"})
 _LIST_KEYS = frozenset({
     "crawl.allow_networks", "crawl.allow_ports", "crawl.proxies", "crawl.proxies_from",
-    "filter.disabled_categories", "gateway.bypass_destinations", "gateway.bypass_devices",
+    "filter.disabled_categories",
+    "fleet.locked_groups", "fleet.locked_policies", "fleet.names", "fleet.share",
+    "gateway.bypass_destinations", "gateway.bypass_devices",
     "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
     "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
     "proxy.allow_networks", "web.names", "web.oidc.admin_values", "web.oidc.approver_values", "web.oidc.scopes",

@@ -77,6 +77,14 @@ class MissingSourceError(MissingError, SourceError):
     """There is no such subscription."""
 
 
+class FleetError(GatewayFilterError):
+    """What a publisher or a follower of a fleet cannot do, or refuses."""
+
+
+class MissingFollowerError(MissingError, FleetError):
+    """There is no such follower."""
+
+
 class SnapshotError(GatewayFilterError):
     """A snapshot file that is damaged, of another version, or cannot be written."""
 

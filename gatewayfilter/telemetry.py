@@ -101,6 +101,16 @@ METRICS: Mapping[str, str] = {
     "pages_reflected": "pages not learned because they are harmful only by words of the request",
     "second_looks": "verdicts changed by facts about the host or by rejected reviews",
     "publishes": "snapshots published by the learner",
+    "fleet_requests": "requests of followers to the fleet's publisher",
+    "fleet_refused": "requests of followers that were refused: token, path, rate",
+    "fleet_bytes": "bytes of manifests and snapshots that a publisher sent, or a follower fetched",
+    "fleet_reports": "health reports of followers",
+    "fleet_exports": "manifests that the publisher has signed",
+    "fleet_export_failures": "exports of the publisher that failed; the earlier one stays",
+    "fleet_polls": "polls of the fleet's publisher by this follower",
+    "fleet_failures": "polls that failed: publisher away, disk full",
+    "fleet_rejected": "manifests, snapshots and rules of the publisher that were refused: signature, rollback, content",
+    "fleet_swaps": "snapshots published with lists of the fleet's publisher",
 }
 """Every counter, with its meaning; docs/metrics.md is checked against it."""
 

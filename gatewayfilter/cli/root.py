@@ -91,6 +91,7 @@ COMMANDS = {
     "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file, while the filter runs.", _OPERATE),
     "restore": LateCommand("operate.backup_commands:restore", "Restore everything from a backup.", _OPERATE),
     "metrics": LateCommand("operate.metrics_command:metrics", "Print all counters for Prometheus.", _OPERATE),
+    "fleet": LateCommand("operate.fleet_commands:fleet_group", "A publisher of lists, and gateways that follow it.", _OPERATE),
     "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),
     "db": LateCommand("operate.db_commands:db_group", "The database.", _OPERATE),
 }

@@ -9,8 +9,8 @@ from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.engine.state.host_cache import host_keys
 from gatewayfilter.engine.state.list_lookup import may_be_listed, silent_entries
-from gatewayfilter.engine.state.manual_rules import written_pattern
-from gatewayfilter.model import AppliedRule, DeciderAnswer, Request, ResourceType, Verdict
+from gatewayfilter.engine.state.manual_rules import ManualRules, written_pattern
+from gatewayfilter.model import FLEET, FLEET_LOCKED, AppliedRule, DeciderAnswer, Request, ResourceType, Verdict
 from gatewayfilter.urls import digest_of
 
 _MAX_NAMED = 20
@@ -57,7 +57,16 @@ def _tell_rules(question: Question, verdict: Verdict | None) -> Told:
         return "miss", f"no rule of a person covers this URL{hidden}", None
     others = len(rules.matching(question.url, question.facts.manual, question.now)) - 1
     more = f"; {others} more of people's rules cover it" if others else ""
-    return verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{more}", verdict
+    return verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{_from_fleet(rules, question)}{more}", verdict
+
+
+_FROM_FLEET = {FLEET: "; it is from the fleet's publisher", FLEET_LOCKED: "; it is from the fleet's publisher, and locked"}
+
+
+def _from_fleet(rules: ManualRules, question: Question) -> str:
+    """Returns a text where the deciding rule is one of a fleet's publisher."""
+    rule = rules.find(question.url, question.facts.manual, question.now)
+    return _FROM_FLEET.get(rule.group, "") if rule is not None else ""
 
 
 def _tell_gate(question: Question) -> Told:

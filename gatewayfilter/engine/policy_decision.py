@@ -27,6 +27,7 @@ from gatewayfilter.engine.state.manual_rules import HostRules, ManualRules
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import (
     DOUBTFUL,
+    FLEET_LOCKED,
     Action,
     CategoryAction,
     Enforcement,
@@ -231,12 +232,24 @@ def _with_reason(state: EngineState, listed: Verdict, reason: Reason, schedule: 
 
 
 def scoped_verdict(state: EngineState, client: ClientPolicy, question: Question) -> Verdict | None:
-    """Returns the verdict of the manual rules for the client alone, then of those for its group."""
+    """Returns the verdict of the manual rules for the client alone, then of those for its group.
+
+    A rule for everybody that a fleet's publisher locked outranks them.
+    """
+    if state.overlay.rules.locks and is_locked(question):
+        return None
     for scope, rules in _scopes(state, client):
         verdict = verdict_of_scope(state, scope, rules, question)
         if verdict is not None:
             return verdict
     return None
+
+
+def is_locked(question: Question) -> bool:
+    """Returns whether a rule that a fleet's publisher locked decides about a request."""
+    rules = question.lists.rules
+    rule = rules.find(question.url, question.facts.manual, question.now) if rules is not None else None
+    return rule is not None and rule.group == FLEET_LOCKED
 
 
 def verdict_of_scope(state: EngineState, scope: str, rules: ManualRules, question: Question) -> Verdict | None:

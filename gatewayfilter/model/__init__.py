@@ -29,7 +29,19 @@ from gatewayfilter.model.decision import (
 )
 from gatewayfilter.model.device import Device
 from gatewayfilter.model.fingerprint import ContentId, ContentKind, Fingerprint
-from gatewayfilter.model.list_entry import APPROVED, Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule, Source
+from gatewayfilter.model.list_entry import (
+    APPROVED,
+    FLEET,
+    FLEET_GROUPS,
+    FLEET_LOCKED,
+    Change,
+    ChangeKind,
+    EntryKind,
+    LearnedEntry,
+    ListAction,
+    ManualRule,
+    Source,
+)
 from gatewayfilter.model.log_query import (
     LogBucket,
     LogCount,
@@ -113,6 +125,9 @@ __all__ = [
     "DOUBTFUL",
     "FILE_GROUPS",
     "FILE_TYPES",
+    "FLEET",
+    "FLEET_GROUPS",
+    "FLEET_LOCKED",
     "HARMFUL_CATEGORIES",
     "HOST_ZONE",
     "ICONS",

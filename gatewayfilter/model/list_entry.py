@@ -11,6 +11,13 @@ APPROVED: Final = "requests"
 """The group of the manual rules of approved requests and bypass links."""
 
 
+FLEET: Final = "fleet"
+"""The group of the manual rules that a fleet's publisher has made; rules of this machine outrank them."""
+FLEET_LOCKED: Final = "fleet-locked"
+"""The group of those that outrank the rules of this machine."""
+FLEET_GROUPS: Final = frozenset({FLEET, FLEET_LOCKED})
+
+
 class ListAction(StrEnum):
     """The action of a list. `splice`: connections to these hosts pass through unread; single URLs are not affected."""
 

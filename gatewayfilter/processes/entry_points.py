@@ -40,6 +40,13 @@ def metrics(settings: Settings) -> None:
     run_metrics(settings)
 
 
+def fleet(settings: Settings) -> None:
+    """Publishes to a fleet, or follows one, until SIGTERM."""
+    from gatewayfilter.processes.fleet import run_fleet  # noqa: PLC0415  only where it is wanted
+
+    run_fleet(settings)
+
+
 def web(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
     from gatewayfilter.processes.web import run_web  # noqa: PLC0415  only in its own process

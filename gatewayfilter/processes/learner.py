@@ -25,6 +25,7 @@ from gatewayfilter.wiring import (
     on_read_only_disk,
     open_store,
     publish_now,
+    publisher_snapshot,
     snapshot_folder,
     spool_reader,
     subscriptions,
@@ -264,6 +265,8 @@ class _Learner:
         await asyncio.to_thread(self._store.fingerprints.sweep, time.time())
 
     async def _update_sources(self) -> None:
+        if publisher_snapshot(self._settings) is not None:
+            return  # the lists of a fleet's publisher are in force
         if await asyncio.to_thread(lambda: subscriptions(self._settings).due(time.time())):
             await self._work_off(_update_job)
 

@@ -67,6 +67,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         exporters = (
             [Child("metrics", entry_points.metrics, (bound,), context)] if bound.metrics.listen or bound.metrics.otlp else []
         )
+        if bound.fleet.listen or bound.fleet.follow:
+            exporters.append(Child("fleet", entry_points.fleet, (bound,), context))
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)

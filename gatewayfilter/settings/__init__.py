@@ -9,15 +9,15 @@ from gatewayfilter.settings.base import Section, split_address
 from gatewayfilter.settings.classify import ClassifySettings, Extractor, Strictness
 from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow, RenderRule, RobotsRule
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
+from gatewayfilter.settings.fleet import FleetSettings, Shared
 from gatewayfilter.settings.gateway import GatewaySettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
 from gatewayfilter.settings.metrics import MetricsSettings
 from gatewayfilter.settings.notify import MailSecurity, NotifyEvent, NotifySettings
-from gatewayfilter.settings.proxy import BlockDetails, OnError, ProxySettings, RawTcpRule, UnknownRule
+from gatewayfilter.settings.proxy import BlockDetails, DenyRule, OnError, ProxySettings, RawTcpRule, TlsSettings, UnknownRule
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import CacheSettings, QueueSettings, StoreSettings
-from gatewayfilter.settings.tls import DenyRule, TlsSettings
 from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "DomainGrowth",
     "Extractor",
     "FilterSettings",
+    "FleetSettings",
     "Follow",
     "GatewaySettings",
     "GrowthMode",
@@ -54,6 +55,7 @@ __all__ = [
     "RobotsRule",
     "Section",
     "Settings",
+    "Shared",
     "SourceSettings",
     "StoreSettings",
     "Strictness",
@@ -100,6 +102,7 @@ class Settings(Section):
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
     web: WebSettings = WebSettings()
+    fleet: FleetSettings = FleetSettings()
 
     @property
     def store_url(self) -> str:

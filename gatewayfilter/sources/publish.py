@@ -2,8 +2,7 @@
 
 Where no list from outside changed since the snapshot in use, the new one follows from it (engine/snapshot/patch.py): the lists
 are not read again, however long they are. Everything is built again when a list changed, came or went; when the program or the
-public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch
-reports that it is due.
+public suffix list is another; when the snapshot in use or its counters are missing or damaged; and when a patch is due.
 """
 
 import logging
@@ -12,36 +11,30 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from publicsuffixlist import PSLFILE
 
 from gatewayfilter import __version__
-from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import PutIntoUse, SnapshotFolder
 from gatewayfilter.engine.snapshot.format import VERSION
 from gatewayfilter.engine.snapshot.patch import RebuildDueError, learned_changes, patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.errors import ListError, SnapshotError, SourceError, StoreError
+from gatewayfilter.engine.tables.kept_gate import KeptGate
+from gatewayfilter.errors import SnapshotError, StoreError
 from gatewayfilter.interfaces import ListStore, PolicyStore, PublisherFeed
-from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, PolicySet, Source
-from gatewayfilter.sources.categories import Categories
-from gatewayfilter.sources.download.unpack import unpack
-from gatewayfilter.sources.formats.detect import HEAD_SIZE, sniff
+from gatewayfilter.model import LearnedEntry, ManualRule, PolicySet, Source
 from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
 from gatewayfilter.sources.formats.parse import parse_list
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.sources.subscriptions import Progress, Subscriptions
+from gatewayfilter.urls import digest_of
 
 _log = logging.getLogger(__name__)
 
 _READERS = 2
 """Raised when the readers of lists take or refuse what they did not before: lists that are stored are then read again."""
-
-_LARGEST_LIST = 4_000_000_000
-"""Bound for files named on the command line, in bytes, plain: it only stops decompression bombs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +155,60 @@ def publish(
         StoreError: the database could not be read.
     """
 
+    def make(put_into_use: PutIntoUse) -> tuple[_Publication, _Done, str]:
+        publication = _Publication(folder, lists, feed, policies, subscriptions.files(), feed.last_seq(), clock(), progress)
+        rebuilt = "on request" if full else ""
+        if not rebuilt:
+            try:
+                return publication, publication.follow(put_into_use), ""
+            except RebuildDueError as error:
+                rebuilt = str(error)
+        _log.info("rebuilding everything: %s", rebuilt)
+        return publication, publication.build(put_into_use), rebuilt
+
+    return _published(folder, lists, progress, make)
+
+
+def publish_base(
+    folder: SnapshotFolder, base: Path, lists: ListStore, feed: PublisherFeed, policies: PolicyStore
+) -> PublishReport:
+    """Makes the snapshot of a fleet's publisher with what is local, and puts it into use; as `publish`.
+
+    Args:
+        folder: where it goes.
+        base: the publisher's snapshot, whose lists stand in for the subscriptions.
+        lists: manual rules and learned entries.
+        feed: read first.
+        policies: of this machine.
+
+    Raises:
+        SnapshotError: it could not be written, or the publisher's cannot be used; the last one stays in use.
+        StoreError: the database could not be read.
+    """
+
+    def make(put_into_use: PutIntoUse) -> tuple[_Publication, _Done, str]:
+        made = _Publication(folder, lists, feed, policies, (), feed.last_seq(), time.time(), None)
+        return made, made.extend(base, put_into_use), ""
+
+    return _published(folder, lists, None, make)
+
+
+def _published(
+    folder: SnapshotFolder,
+    lists: ListStore,
+    progress: Progress | None,
+    make: "Callable[[PutIntoUse], tuple[_Publication, _Done, str]]",
+) -> PublishReport:
+    """Holds the publishers' lock while a snapshot is made, and compacts the change feed after it."""
+
     def waiting() -> None:
         if progress:
             progress("waiting for another publisher to finish", 0, 0)
 
     with folder.publishing(waiting) as put_into_use:
         started = time.monotonic()
-        publication = _Publication(folder, lists, feed, policies, subscriptions.files(), feed.last_seq(), clock(), progress)
         last_seq = _seq_in_use(folder)
-        rebuilt = "on request" if full else ""
-        if not rebuilt:
-            try:
-                done = publication.follow(put_into_use)
-            except RebuildDueError as error:
-                rebuilt = str(error)
-        if rebuilt:
-            _log.info("rebuilding everything: %s", rebuilt)
-            done = publication.build(put_into_use)
+        publication, done, rebuilt = make(put_into_use)
         _compact(lists, min(last_seq, publication.feed_seq))
     if progress:
         progress("published", len(publication.files) + 1, len(publication.files) + 1)
@@ -264,6 +294,31 @@ class _Publication:
         )
         return _Done(put_into_use(image), len(rules), image.learned, reports)
 
+    def extend(self, base: Path, put_into_use: PutIntoUse) -> _Done:
+        """Publishes the snapshot of a fleet's publisher with the rules, policies and learned entries of this machine.
+
+        Raises:
+            SnapshotError: the publisher's snapshot cannot be used.
+        """
+        old = Snapshot.open(base, verify=True)
+        try:
+            learned = {digest_of(entry.key): entry for entry in self.lists.learned() if entry.expires_at > self.now}
+            rules = self._rules()
+            notes = {"inputs": f"fleet:{old.mark.hex()}", "reports": [], **self._feed_note()}
+            image = patch_snapshot(
+                old,
+                KeptGate.of(old.bloom),
+                learned,
+                rules,
+                policies=self._policies(),
+                feed_seq=self.feed_seq,
+                created_at=self.now,
+                notes=notes,
+            )
+            return _Done(put_into_use(image), len(rules), len(learned), ())
+        finally:
+            old.close()
+
     def build(self, put_into_use: PutIntoUse) -> _Done:
         """Publishes a snapshot of everything, read again."""
         inputs = mark_of_inputs(self.files)
@@ -294,20 +349,15 @@ class _Publication:
             self.progress(step, done, len(self.files) + 1)
 
 
+_COUNTS = ("accepted", "duplicates", "comments", "cosmetic", "rejected")
+
+
 def _report_row(report: ParseReport) -> list[object]:
-    return [report.list_format, report.accepted, report.duplicates, report.comments, report.cosmetic, report.rejected]
+    return [report.list_format, *(getattr(report, name) for name in _COUNTS)]
 
 
 def _report_of(row: Sequence[Any]) -> ParseReport:
-    list_format, accepted, duplicates, comments, cosmetic, rejected = row
-    return ParseReport(
-        ListFormat(list_format),
-        accepted=accepted,
-        duplicates=duplicates,
-        comments=comments,
-        cosmetic=cosmetic,
-        rejected=rejected,
-    )
+    return ParseReport(ListFormat(row[0]), **dict(zip(_COUNTS, row[1:], strict=True)))
 
 
 def mark_of_inputs(files: Sequence[SourceFile]) -> str:
@@ -348,37 +398,3 @@ def _compact(lists: ListStore, up_to: int) -> None:
         lists.compact_feed(up_to)
     except StoreError as error:
         _log.warning("the change feed was not compacted: %s", error)
-
-
-def load_lists(files: Sequence[Path], *, categories: Categories | None = None) -> Snapshot:
-    """Returns a snapshot of these list files alone, in memory; sources carry the files' names, without folder.
-
-    A file may be of any format, compressed, or a UT1 folder or archive. Its category is guessed from its path, and says
-    whether its entries block or allow.
-
-    Raises:
-        ListError: one cannot be read, or is no list.
-        SnapshotError: more entries than the format can hold.
-    """
-    known = categories or Categories.load(bundled_folder() / "categories.toml")
-    with TemporaryDirectory(prefix="gatewayfilter-") as work:
-        sources = [_as_source(path, Path(work) / str(number), known) for number, path in enumerate(files)]
-        data, reports = build_snapshot(sources)
-    for item in reports:
-        if item.error:
-            raise ListError(item.error)
-    return Snapshot.from_bytes(data)
-
-
-def _as_source(path: Path, plain: Path, categories: Categories) -> SourceFile:
-    category = categories.guess(str(path))
-    try:
-        is_ut1 = unpack(path, plain, {category, *categories.get(category).aliases}, _LARGEST_LIST)
-        with plain.open("rb") as file:
-            list_format = ListFormat.UT1 if is_ut1 else sniff(file.read(HEAD_SIZE))
-    except OSError as error:
-        raise ListError(f"cannot read {path}: {error.strerror}") from error
-    except (ListError, SourceError) as error:
-        raise ListError(f"cannot use {path}: {error}") from error
-    action = ListAction.BLOCK if list_format is ListFormat.ADBLOCK else categories.get(category).action
-    return SourceFile(Source(path.name, action, category), plain, list_format)

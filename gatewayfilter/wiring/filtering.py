@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewayfilter.errors import SnapshotError, StartupError
-from gatewayfilter.wiring.storage import snapshot_folder, subscriptions, usable_services
+from gatewayfilter.wiring.storage import publisher_snapshot, snapshot_folder, subscriptions, usable_services
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ type Progress = Callable[[str, int, int], None]
 
 
 def publish_now(settings: Settings, store: Store, progress: Progress | None = None, *, full: bool = False) -> PublishReport:
-    """Builds the snapshot of everything that is enabled now and swaps it in.
+    """Builds the snapshot of everything that is enabled now and swaps it in; on a follower, of its publisher's lists.
 
     Args:
         settings: the settings.
@@ -36,17 +36,13 @@ def publish_now(settings: Settings, store: Store, progress: Progress | None = No
     Raises:
         SnapshotError: it could not be written; the last one stays.
     """
-    from gatewayfilter.sources.publish import publish
+    from gatewayfilter.sources.publish import publish, publish_base
 
-    return publish(
-        snapshot_folder(settings),
-        subscriptions(settings),
-        store.lists,
-        store.feed,
-        policies=store.policies,
-        progress=progress,
-        full=full,
-    )
+    folder, base = snapshot_folder(settings), publisher_snapshot(settings)
+    if base is not None:
+        return publish_base(folder, base, store.lists, store.feed, store.policies)
+    lists = subscriptions(settings)
+    return publish(folder, lists, store.lists, store.feed, policies=store.policies, progress=progress, full=full)
 
 
 def newest_engine(settings: Settings, *, clock: Callable[[], float] = time.time) -> FilterEngine:
@@ -111,7 +107,7 @@ def engine_for_lists(files: Sequence[Path], *, off_categories: Sequence[str] = (
         ListError: a file cannot be read or is no list.
     """
     from gatewayfilter.engine.filter_engine import FilterEngine
-    from gatewayfilter.sources.publish import load_lists
+    from gatewayfilter.sources.list_files import load_lists
 
     return FilterEngine(load_lists(files), off_categories=off_categories)
 

@@ -78,6 +78,17 @@ def snapshot_folder(settings: Settings) -> SnapshotFolder:
     return SnapshotFolder(settings.data_dir / "snapshots")
 
 
+def fleet_folder(settings: Settings) -> Path:
+    """Returns the folder of what a publisher exports and a follower has fetched."""
+    return settings.data_dir / "fleet"
+
+
+def publisher_snapshot(settings: Settings) -> Path | None:
+    """Returns the snapshot that was fetched from a fleet's publisher, `None` where none is followed, or none is there yet."""
+    path = fleet_folder(settings) / "base.gfs"
+    return path if settings.fleet.follow and path.is_file() else None
+
+
 def spool_folder(settings: Settings) -> Path:
     """Returns the folder in which the proxy leaves pages that passed, for the learner to judge."""
     return settings.data_dir / "spool"

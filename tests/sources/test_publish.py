@@ -13,7 +13,8 @@ from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import ListError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source, Verdict
 from gatewayfilter.sources import Categories, ListFormat, SourceFile, Subscriptions
-from gatewayfilter.sources.publish import build_snapshot, load_lists, publish
+from gatewayfilter.sources.list_files import load_lists
+from gatewayfilter.sources.publish import build_snapshot, publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from tests.sources.list_server import BUNDLED, Clock

@@ -6,7 +6,7 @@ estimated. The table `learned` maps a digest to the number of its record.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from struct import Struct
 
@@ -97,6 +97,21 @@ class LearnedRecords:
     def close(self) -> None:
         """Releases the mapped file."""
         self._table.close()
+
+    def keys(self) -> Iterator[str]:
+        """Yields the list key of each record.
+
+        Raises:
+            SnapshotError: a record cannot be read.
+        """
+        begin = 0
+        for number in range(self._count):
+            (end,) = _COUNT.unpack_from(self._data, self._ends + _COUNT.size * number)
+            try:
+                yield str(json.loads(self._data[self._records + begin : self._records + end])[0])
+            except (ValueError, LookupError, TypeError) as error:
+                raise SnapshotError("a learned entry's record is damaged") from error
+            begin = end
 
     def find(self, digest: bytes) -> LearnedEntry | None:
         """Returns the learned entry with a key of this digest.

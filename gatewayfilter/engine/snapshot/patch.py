@@ -20,6 +20,7 @@ from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable, Digests
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
 from gatewayfilter.engine.tables.host_markers import blocked_part_of, parts_counted, prefix_marker, recount
+from gatewayfilter.engine.tables.kept_gate import KeptGate
 from gatewayfilter.engine.tables.table_patch import patch_table
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, PolicySet
@@ -48,7 +49,7 @@ def learned_changes(entries: Mapping[str, LearnedEntry | None], now: float) -> d
 
 def patch_snapshot(
     old: Snapshot,
-    counters: CountingBloom,
+    counters: CountingBloom | KeptGate,
     changes: Mapping[bytes, LearnedEntry | None],
     rules: Sequence[ManualRule],
     *,
@@ -61,7 +62,8 @@ def patch_snapshot(
 
     Args:
         old: opened with `verify`; the image reads it in place, so it must stay open until the image is written.
-        counters: those of the old snapshot; changed in place, also when an exception is raised.
+        counters: those of the old snapshot; changed in place, also when an exception is raised. Where there are none, its gate
+            (`KeptGate`), which may then admit more than a gate from counters does.
         changes: of learned entries (`learned_changes`); one that the snapshot already includes has no effect.
         rules: the current manual rules.
         policies: the current clients, groups, policies, schedules and pauses; `None` keeps those of the old snapshot.
@@ -88,7 +90,9 @@ def patch_snapshot(
         sections[name] = _patch_list(patch, action, counters) or sections[name]
         meta["markers"][name] += patch.more_markers[action]
         meta[name] = old.tables[action].count + patch.more_keys[action] - meta["markers"][name]
-    _check_gate(counters, float(old.meta["error_rate"]))
+    counted_gate = counters if isinstance(counters, CountingBloom) else None
+    if counted_gate is not None:
+        _check_gate(counted_gate, float(old.meta["error_rate"]))
     learned = old.learned_table.count
     if changes:
         learned = _patch_learned(old, changes, sections)
@@ -100,14 +104,14 @@ def patch_snapshot(
     sections["sets"] = as_json(patch.sets)
     sections["rules"] = as_json(rule_rows(tuple(rules)))
     checksums = {name: old.checksum(name) for name in SECTION_NAMES if sections[name] is kept[name]}
-    return SnapshotImage(tuple(sections.items()), counters, learned - meta["markers"]["learned"], checksums)
+    return SnapshotImage(tuple(sections.items()), counted_gate, learned - meta["markers"]["learned"], checksums)
 
 
 def _as_digests(digests: Iterable[bytes]) -> Digests:
     return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, 16)
 
 
-def _patch_list(patch: "_ListPatch", action: ListAction, counters: CountingBloom) -> memoryview | None:
+def _patch_list(patch: "_ListPatch", action: ListAction, counters: CountingBloom | KeptGate) -> memoryview | None:
     """Returns the section of a table (`None`: unchanged), and updates the counters by its added and removed keys."""
     section, gone, come = patch.table(action)
     try:

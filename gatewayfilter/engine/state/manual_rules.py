@@ -16,7 +16,7 @@ from gatewayfilter.engine.adblock.named_sites import hosts_in_text
 from gatewayfilter.engine.state.wildcards import Matches, SearchedUrl, glob, wildcard
 from gatewayfilter.engine.tables.host_markers import host_of_key
 from gatewayfilter.errors import RuleError, UrlError
-from gatewayfilter.model import APPROVED, EntryKind, ListAction, ManualRule
+from gatewayfilter.model import APPROVED, FLEET_GROUPS, FLEET_LOCKED, EntryKind, ListAction, ManualRule
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import (
     MAX_URL_LENGTH,
@@ -194,11 +194,13 @@ class ManualRules:
         scoped: `ManualRule.scope` → the rules of that scope.
         approvals: of the rules that allow on request, the end (Unix seconds, infinite for none) and the number.
         approves: whether a rule allows a host or domain on request, with its parts (engine/approved_parts.py).
+        locks: whether a rule of a fleet's publisher outranks those of this machine.
     """
 
     __slots__ = (
         "_approved",
         "_by_key",
+        "_layered",
         "_of_parts",
         "_pages",
         "_prefix_netlocs",
@@ -206,12 +208,16 @@ class ManualRules:
         "_wanted",
         "approvals",
         "approves",
+        "locks",
         "scoped",
     )
 
     def __init__(self, rules: Iterable[ManualRule] = ()) -> None:
         self._wanted = {_identity(rule): rule for rule in rules}
         self._index()
+        groups = FLEET_GROUPS.intersection(rule.group for rule in self._wanted.values() if rule.enabled and not rule.scope)
+        self._layered = bool(groups)
+        self.locks = FLEET_LOCKED in groups
         self.approvals = tuple(
             (math.inf if rule.expires_at is None else rule.expires_at, rule.rule_id)
             for rule in self._wanted.values()
@@ -314,13 +320,22 @@ class ManualRules:
         return found
 
     def find(self, url: Url, host_rules: HostRules, now: float) -> ManualRule | None:
-        """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL."""
+        """Returns the rule that decides: the first that allows, else the first that blocks, `None` when none covers the URL.
+
+        Of a fleet's rules, those that its publisher locked count first, then those of this machine, then the others.
+        """
         first: ManualRule | None = None
-        for rule in self.matching(url, host_rules, now):
+        found = self.matching(url, host_rules, now)
+        for rule in _strongest(found) if self._layered and len(found) > 1 else found:
             if rule.action is ListAction.ALLOW:
                 return rule
             first = first or rule
         return first
+
+
+def _strongest(rules: list[ManualRule]) -> list[ManualRule]:
+    locked = [rule for rule in rules if rule.group == FLEET_LOCKED]
+    return locked or [rule for rule in rules if rule.group not in FLEET_GROUPS] or rules
 
 
 _SPLICE = ListAction.SPLICE

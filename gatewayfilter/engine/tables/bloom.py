@@ -128,6 +128,11 @@ class BloomFilter:
                 return _NO
         return _MAYBE
 
+    @property
+    def held(self) -> memoryview:
+        """The bits, m / 8 bytes, read in place."""
+        return self._held
+
     def close(self) -> None:
         """Releases the mapped file. No look-up may follow."""
         self._held.release()

@@ -65,6 +65,8 @@ HEADS: Final = (
 PARTS: Final = (
     _n("switched off: %(names)s"),
     _n("%(count)s more of people's rules cover it"),
+    _n("it is from the fleet's publisher, and locked"),
+    _n("it is from the fleet's publisher"),
     _n("also matching: %(rules)s and %(count)s more"),
     _n("also matching: %(rules)s"),
     _n("%(count)s matching rules belong to categories that are switched off"),

@@ -247,7 +247,11 @@ def test_changes_are_undone_as_those_of_the_page(cli: Cli, hosts: Path) -> None:
         assert done.code == 0, done.err
 
     def state() -> list[bool]:
-        return [row["definition"]["enabled"] for row in cli("source", "status", "--json").json if row["definition"]["name"] == "gambling-hosts"]
+        return [
+            row["definition"]["enabled"]
+            for row in cli("source", "status", "--json").json
+            if row["definition"]["name"] == "gambling-hosts"
+        ]
 
     cli("source", "add", hosts, "--preview")
     assert cli("audit", "list", "--json").json == []

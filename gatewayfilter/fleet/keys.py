@@ -1,0 +1,171 @@
+"""Ed25519 keys of a fleet: the publisher's signing keys in a file of mode 0600, and public keys as they are written in settings.
+
+A rotation makes a second key. Until it is finished, manifests carry both signatures and name both keys; a follower that sees
+such a manifest trusts both. After it, manifests name the new key alone, and followers no longer trust the old one.
+"""
+
+import json
+import os
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from gatewayfilter.errors import FleetError
+from gatewayfilter.private_files import private
+
+PREFIX: Final = "ed25519:"
+_KEY_BYTES: Final = 32
+MOST_KEYS: Final = 2
+"""Keys in use at once: the current one, and the next one while a rotation is under way."""
+
+
+def parse_public_key(text: str) -> bytes:
+    """Returns the 32 bytes of a public key that is written `ed25519:BASE64`.
+
+    Raises:
+        FleetError: it is none.
+    """
+    try:
+        raw = b64decode(text.removeprefix(PREFIX), validate=True)
+    except (Base64Error, ValueError):
+        raw = b""
+    if not text.startswith(PREFIX) or len(raw) != _KEY_BYTES:
+        raise FleetError(f"{text[:80]!r} is no public key of a fleet: ed25519: and 44 characters, as `fleet key` prints it")
+    return raw
+
+
+def write_public_key(raw: bytes) -> str:
+    """Returns a public key as it is written in settings."""
+    return PREFIX + b64encode(raw).decode("ascii")
+
+
+def is_signed(payload: bytes, signature: bytes, key: bytes) -> bool:
+    """Returns whether a signature of a payload was made with a key."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, payload)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKeys:
+    """The private keys of a publisher, 32 bytes each, the current one first."""
+
+    secrets: tuple[bytes, ...]
+
+    @property
+    def public(self) -> tuple[bytes, ...]:
+        """The public keys, in the same order."""
+        raw = (Encoding.Raw, PublicFormat.Raw)
+        return tuple(Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes(*raw) for secret in self.secrets)
+
+    def sign(self, payload: bytes) -> tuple[tuple[bytes, bytes], ...]:
+        """Returns public key and signature, for each key."""
+        signed = (Ed25519PrivateKey.from_private_bytes(secret).sign(payload) for secret in self.secrets)
+        return tuple(zip(self.public, signed, strict=True))
+
+
+class KeyFile:
+    """The file of the signing keys.
+
+    Args:
+        path: made with mode 0600.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def exists(self) -> bool:
+        """Returns whether there is one: this machine is a publisher."""
+        return self._path.exists()
+
+    def read(self) -> SigningKeys:
+        """Returns the keys.
+
+        Raises:
+            FleetError: there is no file, or it cannot be used.
+        """
+        try:
+            texts = json.loads(self._path.read_text(encoding="ascii"))["keys"]
+            secrets = tuple(b64decode(text, validate=True) for text in texts)
+        except FileNotFoundError as error:
+            raise FleetError("this machine has no signing key: run `gatewayfilter fleet init` on the publisher") from error
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FleetError(f"cannot use the signing keys in {self._path}: {_reason(error)}") from error
+        if not 1 <= len(secrets) <= MOST_KEYS or any(len(secret) != _KEY_BYTES for secret in secrets):
+            raise FleetError(f"cannot use the signing keys in {self._path}: they are not Ed25519 keys")
+        return SigningKeys(secrets)
+
+    def create(self) -> SigningKeys:
+        """Makes the first key.
+
+        Raises:
+            FleetError: there is one already, or the file cannot be written.
+        """
+        if self.exists():
+            raise FleetError(f"there is a signing key already in {self._path}: `fleet rotate` makes another")
+        return self._write(SigningKeys((_new_secret(),)))
+
+    def rotate(self) -> SigningKeys:
+        """Adds the next key, which signs beside the current one.
+
+        Raises:
+            FleetError: a rotation is under way, or the file cannot be used.
+        """
+        keys = self.read()
+        if len(keys.secrets) == MOST_KEYS:
+            raise FleetError("a rotation is under way: `fleet rotate --finish` ends it once every follower has seen the new key")
+        return self._write(SigningKeys((*keys.secrets, _new_secret())))
+
+    def finish(self) -> SigningKeys:
+        """Removes the older key.
+
+        Raises:
+            FleetError: no rotation is under way, or the file cannot be used.
+        """
+        keys = self.read()
+        if len(keys.secrets) != MOST_KEYS:
+            raise FleetError("no rotation is under way: `fleet rotate` begins one")
+        return self._write(SigningKeys(keys.secrets[1:]))
+
+    def _write(self, keys: SigningKeys) -> SigningKeys:
+        document = json.dumps({"keys": [b64encode(secret).decode("ascii") for secret in keys.secrets]})
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(self._path, document.encode("ascii"))
+        except OSError as error:
+            raise FleetError(f"cannot write {self._path}: {error.strerror}") from error
+        return keys
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file whole, with mode 0600, and puts it in the place of an earlier one by a rename.
+
+    Raises:
+        OSError: it cannot be written; the earlier file stays.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(aside, "wb", opener=private) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def _new_secret() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or "it is damaged"

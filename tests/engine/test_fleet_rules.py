@@ -1,0 +1,62 @@
+"""Rules of a fleet's publisher: locked ones first, then those of this machine, then the others."""
+
+import pytest
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.model import (
+    FLEET,
+    FLEET_LOCKED,
+    Client,
+    EntryKind,
+    ListAction,
+    ManualRule,
+    PolicySet,
+    Request,
+    parse_matcher,
+)
+from gatewayfilter.urls import parse_url
+
+BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
+PC = Client("pc", (parse_matcher("192.0.2.7"),))
+
+
+def engine(*rules: tuple[ListAction, str, str]) -> FilterEngine:
+    builder = SnapshotBuilder()
+    numbered = enumerate(rules, 1)
+    builder.set_rules(
+        ManualRule(number, action, EntryKind.DOMAIN, ".site.example", group=group, scope=scope)
+        for number, (action, group, scope) in numbered
+    )
+    builder.set_policies(PolicySet.of([PC]))
+    return FilterEngine(Snapshot.from_bytes(builder.build()))
+
+
+@pytest.mark.parametrize(
+    ("rules", "blocked"),
+    [
+        ([(BLOCK, FLEET, "")], True),
+        ([(BLOCK, FLEET, ""), (ALLOW, "", "")], False),
+        ([(ALLOW, FLEET, ""), (BLOCK, "", "")], True),
+        ([(BLOCK, FLEET_LOCKED, ""), (ALLOW, "", "")], True),
+        ([(ALLOW, FLEET_LOCKED, ""), (BLOCK, "", "")], False),
+        ([(BLOCK, FLEET_LOCKED, ""), (ALLOW, FLEET, ""), (ALLOW, "group", "")], True),
+        ([(BLOCK, FLEET_LOCKED, ""), (ALLOW, "", "client:pc")], True),
+        ([(BLOCK, FLEET, ""), (ALLOW, "", "client:pc")], False),
+        ([(BLOCK, FLEET, "client:pc"), (ALLOW, "", "client:pc")], False),
+        ([(BLOCK, "", ""), (ALLOW, "", "")], False),
+    ],
+)
+def test_which_rule_counts(rules: list[tuple[ListAction, str, str]], *, blocked: bool) -> None:
+    found = engine(*rules)
+    request = Request(parse_url("http://www.site.example/a"), client="192.0.2.7")
+    assert found.decide(request).blocked is blocked
+
+
+@pytest.mark.parametrize(("group", "words"), [(FLEET, "from the fleet's publisher"), (FLEET_LOCKED, "and locked"), ("", "")])
+def test_check_names_the_publisher(group: str, words: str) -> None:
+    answers = engine((BLOCK, group, "")).explain(Request(parse_url("http://site.example/")))
+    sentence = next(answer.explanation for answer in answers.answers if answer.decider == "manual")
+    assert words in sentence
+    assert ("publisher" in sentence) is bool(group)

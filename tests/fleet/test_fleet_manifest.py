@@ -1,0 +1,89 @@
+"""Keys and manifests: what is signed is opened, anything else is refused."""
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.errors import FleetError
+from gatewayfilter.fleet.keys import KeyFile, SigningKeys, parse_public_key, write_public_key
+from gatewayfilter.fleet.manifest import Manifest, SnapshotPart, open_manifest, sign_manifest
+
+ONE, TWO = SigningKeys((b"1" * 32,)), SigningKeys((b"2" * 32,))
+BOTH = SigningKeys(ONE.secrets + TWO.secrets)
+PART = SnapshotPart("a" * 64, 70_000, 3, 1.5, 65_536, (4_000, 66_000), b"d" * 48)
+MANIFEST = Manifest(7, 2.5, None, "1.0", ONE.public, PART, "b" * 64, 12)
+SIGNED = sign_manifest(MANIFEST, ONE)
+
+
+def test_a_signed_manifest_is_what_was_signed() -> None:
+    assert open_manifest(SIGNED, ONE.public) == MANIFEST
+    assert open_manifest(sign_manifest(MANIFEST, BOTH), TWO.public) == MANIFEST
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        SIGNED[:-1],
+        SIGNED.replace(b'"sequence":7', b'"sequence":9'),
+        sign_manifest(MANIFEST, TWO),
+        SIGNED.replace(b"GWFLEET1", b"GWFLEET2"),
+        SIGNED.partition(b"\n\n")[2],
+        b"GWFLEET1\n" + SIGNED.split(b"\n")[1] * 3 + b"\n\n{}",
+    ],
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(FleetError):
+        open_manifest(data, ONE.public)
+
+
+@given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))
+def test_each_flipped_byte_is_refused(at: int, by: int) -> None:
+    broken = bytearray(SIGNED)
+    broken[at] ^= by
+    with pytest.raises(FleetError):
+        open_manifest(bytes(broken), ONE.public)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        replace(PART, size=70_001),
+        replace(PART, blocks=b"d" * 32),
+        replace(PART, block_bytes=1),
+        replace(PART, name="../../etc/passwd"),
+        replace(PART, segments=(-1, 70_001)),
+        replace(PART, segments=()),
+    ],
+)
+def test_a_signed_contradiction_is_refused(part: SnapshotPart) -> None:
+    with pytest.raises(FleetError, match=r"contradicts|cannot be read"):
+        open_manifest(sign_manifest(replace(MANIFEST, snapshot=part), ONE), ONE.public)
+
+
+def test_the_key_file_is_private_and_rotates(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "fleet" / "signing.key")
+    with pytest.raises(FleetError, match="fleet init"):
+        file.read()
+    first = file.create()
+    assert stat.S_IMODE((tmp_path / "fleet" / "signing.key").stat().st_mode) == 0o600
+    with pytest.raises(FleetError, match="already"):
+        file.create()
+    with pytest.raises(FleetError, match="no rotation"):
+        file.finish()
+    both = file.rotate()
+    assert both.public[0] == first.public[0]
+    with pytest.raises(FleetError, match="under way"):
+        file.rotate()
+    assert file.finish().public == both.public[1:] == file.read().public
+
+
+@pytest.mark.parametrize("text", ["", "ed25519:", "ed25519:AAAA", "AAAA", "ed25519:" + "é" * 44])
+def test_public_keys_that_are_none(text: str) -> None:
+    with pytest.raises(FleetError):
+        parse_public_key(text)
+    assert parse_public_key(write_public_key(ONE.public[0])) == ONE.public[0]
