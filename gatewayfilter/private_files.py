@@ -28,3 +28,21 @@ def make_private(path: Path, mode: int) -> None:
     """
     if stat.S_IMODE(path.stat().st_mode) != mode:
         path.chmod(mode)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Writes a file whole, with mode 0600, and puts it in the place of an earlier one by a rename.
+
+    Raises:
+        OSError: it cannot be written; the earlier file stays.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(aside, "wb", opener=private) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.rename(path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise

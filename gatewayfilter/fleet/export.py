@@ -25,10 +25,10 @@ from gatewayfilter.engine.tables.kept_gate import KeptGate
 from gatewayfilter.errors import FleetError, SnapshotError
 from gatewayfilter.fleet.blocks import BLOCK_BYTES, block_digest, cut_segments, spans
 from gatewayfilter.fleet.bundle import Bundle, write_bundle
-from gatewayfilter.fleet.keys import SigningKeys, replace_file
+from gatewayfilter.fleet.keys import SigningKeys
 from gatewayfilter.fleet.manifest import LARGEST_BUNDLE, Manifest, SnapshotPart, sign_manifest
 from gatewayfilter.model import PolicySet
-from gatewayfilter.private_files import private
+from gatewayfilter.private_files import private, replace_file
 from gatewayfilter.settings import FleetSettings, Shared
 from gatewayfilter.urls import digest_of
 

@@ -20,20 +20,18 @@ from gatewayfilter.errors import FleetError, GatewayFilterError, PolicyError, Sn
 from gatewayfilter.fleet.adoption import Adopter
 from gatewayfilter.fleet.bundle import Bundle, read_bundle
 from gatewayfilter.fleet.download import ContentError, DiskError, Download
+from gatewayfilter.fleet.folder import FleetFolder
 from gatewayfilter.fleet.follower_state import REFUSALS, Fault, FollowerState, StateFile
 from gatewayfilter.fleet.health import REPORT_EVERY_S, Report, write_report
-from gatewayfilter.fleet.keys import replace_file, write_public_key
 from gatewayfilter.fleet.manifest import LARGEST_MANIFEST, Manifest, open_manifest
+from gatewayfilter.fleet.public_keys import write_public_key
 from gatewayfilter.fleet.transport import Transport, TransportError
+from gatewayfilter.private_files import replace_file
 from gatewayfilter.settings import FleetSettings
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
-BASE: Final = "base.gfs"
-BUNDLE: Final = "bundle.json"
-STATE: Final = "follower.json"
-INCOMING: Final = "incoming"
 LONGEST_WAIT_S: Final = 900.0
 CLOCK_SLACK_S: Final = 7_200.0
 """How far the clocks of publisher and follower may differ before a manifest counts as expired."""
@@ -84,7 +82,7 @@ class Follower:
 
     def __init__(
         self,
-        folder: Path,
+        folder: FleetFolder,
         settings: FleetSettings,
         transport: Transport,
         local: LocalFilter,
@@ -99,7 +97,7 @@ class Follower:
         self._counters = counters
         self._program = program
         self._clock = clock
-        self._file = StateFile(folder / STATE)
+        self._file = StateFile(folder.state)
         self._told = Fault.OK
         self._reported_at = 0.0
         self.state = self._file.read(settings.key)
@@ -161,7 +159,7 @@ class Follower:
         return manifest
 
     def _bundle_of(self, manifest: Manifest) -> Bundle:
-        path = self._folder / BUNDLE
+        path = self._folder.bundle
         try:
             data = path.read_bytes()
         except OSError:
@@ -178,7 +176,7 @@ class Follower:
     def _adopt_known(self) -> None:
         """Adopts the last rules again: what local people changed of locked ones is put back."""
         try:
-            data = (self._folder / BUNDLE).read_bytes()
+            data = self._folder.bundle.read_bytes()
         except OSError:
             self.state = replace(self.state, etag="")  # the next poll fetches them
             return
@@ -193,9 +191,9 @@ class Follower:
             self._save()
 
     def _take_snapshot(self, manifest: Manifest) -> None:
-        part, base = manifest.snapshot, self._folder / BASE
+        part, base = manifest.snapshot, self._folder.base
         if not _is_whole(base, part.name):
-            found = Download(self._folder / INCOMING, part, base).fetch(self._transport)
+            found = Download(self._folder.incoming, part, base).fetch(self._transport)
             self._counters.add("fleet_bytes", found.fetched)
             self.state = replace(self.state, fetched=found.fetched)
             _try_out(found.path)
@@ -212,7 +210,7 @@ class Follower:
         self._publish_if_due()
 
     def _publish_if_due(self) -> None:
-        base = self._folder / BASE
+        base = self._folder.base
         if not base.is_file():
             self.state = replace(self.state, etag="")
             return

@@ -7,7 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from gatewayfilter.errors import FleetError
-from gatewayfilter.fleet.keys import parse_public_key, replace_file
+from gatewayfilter.fleet.public_keys import parse_public_key
+from gatewayfilter.private_files import replace_file
 
 
 class Fault(StrEnum):

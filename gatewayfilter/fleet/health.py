@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.follower_state import Fault
-from gatewayfilter.fleet.keys import replace_file
+from gatewayfilter.private_files import replace_file
 
 LARGEST_REPORT: Final = 2_048
 REPORT_EVERY_S: Final = 60.0

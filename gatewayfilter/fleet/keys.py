@@ -5,9 +5,7 @@ such a manifest trusts both. After it, manifests name the new key alone, and fol
 """
 
 import json
-import os
 from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,32 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatewayfilter.errors import FleetError
-from gatewayfilter.private_files import private
+from gatewayfilter.fleet.public_keys import KEY_BYTES
+from gatewayfilter.private_files import replace_file
 
-PREFIX: Final = "ed25519:"
-_KEY_BYTES: Final = 32
 MOST_KEYS: Final = 2
 """Keys in use at once: the current one, and the next one while a rotation is under way."""
-
-
-def parse_public_key(text: str) -> bytes:
-    """Returns the 32 bytes of a public key that is written `ed25519:BASE64`.
-
-    Raises:
-        FleetError: it is none.
-    """
-    try:
-        raw = b64decode(text.removeprefix(PREFIX), validate=True)
-    except (Base64Error, ValueError):
-        raw = b""
-    if not text.startswith(PREFIX) or len(raw) != _KEY_BYTES:
-        raise FleetError(f"{text[:80]!r} is no public key of a fleet: ed25519: and 44 characters, as `fleet key` prints it")
-    return raw
-
-
-def write_public_key(raw: bytes) -> str:
-    """Returns a public key as it is written in settings."""
-    return PREFIX + b64encode(raw).decode("ascii")
 
 
 def is_signed(payload: bytes, signature: bytes, key: bytes) -> bool:
@@ -99,7 +76,7 @@ class KeyFile:
             raise FleetError("this machine has no signing key: run `gatewayfilter fleet init` on the publisher") from error
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FleetError(f"cannot use the signing keys in {self._path}: {_reason(error)}") from error
-        if not 1 <= len(secrets) <= MOST_KEYS or any(len(secret) != _KEY_BYTES for secret in secrets):
+        if not 1 <= len(secrets) <= MOST_KEYS or any(len(secret) != KEY_BYTES for secret in secrets):
             raise FleetError(f"cannot use the signing keys in {self._path}: they are not Ed25519 keys")
         return SigningKeys(secrets)
 
@@ -143,24 +120,6 @@ class KeyFile:
         except OSError as error:
             raise FleetError(f"cannot write {self._path}: {error.strerror}") from error
         return keys
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file whole, with mode 0600, and puts it in the place of an earlier one by a rename.
-
-    Raises:
-        OSError: it cannot be written; the earlier file stays.
-    """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(aside, "wb", opener=private) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise
 
 
 def _new_secret() -> bytes:

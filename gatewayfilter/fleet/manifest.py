@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.blocks import DIGEST_BYTES, spans
-from gatewayfilter.fleet.keys import MOST_KEYS, SigningKeys, is_signed, parse_public_key, write_public_key
+from gatewayfilter.fleet.keys import MOST_KEYS, SigningKeys, is_signed
+from gatewayfilter.fleet.public_keys import parse_public_key, write_public_key
 
 MAGIC: Final = b"GWFLEET1"
 LARGEST_MANIFEST: Final = 4_000_000

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayfilter.errors import FleetError, MissingFollowerError
-from gatewayfilter.fleet.keys import replace_file
-from gatewayfilter.private_files import private
+from gatewayfilter.private_files import private, replace_file
 
 TOKEN_PREFIX: Final = "gwfleet_"  # noqa: S105  the beginning of every token
 MOST_MEMBERS: Final = 10_000

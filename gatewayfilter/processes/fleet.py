@@ -14,8 +14,8 @@ from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
-from gatewayfilter.wiring import open_store
-from gatewayfilter.wiring.fleet import board_path, export_folder, export_now, follower, members
+from gatewayfilter.wiring import fleet_folder, open_store
+from gatewayfilter.wiring.fleet import export_now, follower, members
 
 if TYPE_CHECKING:
     from gatewayfilter.fleet.health import HealthBoard
@@ -117,8 +117,8 @@ class _Fleet:
         from gatewayfilter.fleet.health import HealthBoard  # noqa: PLC0415
         from gatewayfilter.processes.fleet_server import fleet_server  # noqa: PLC0415
 
-        board = HealthBoard(board_path(self._settings))
-        endpoint = FleetEndpoint(export_folder(self._settings), members(self._settings), board, self._counters)
+        board = HealthBoard(fleet_folder(self._settings).health)
+        endpoint = FleetEndpoint(fleet_folder(self._settings).export, members(self._settings), board, self._counters)
         threading.Thread(target=self._keep_board, args=(board,), name="fleet-board", daemon=True).start()
         return fleet_server(self._settings, endpoint)
 

@@ -210,10 +210,15 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
         free_mb=free_mb,
         faults=faults,
         attention=(
-            *_attention(bool(supervisor), workers, learner_state, lists, free_mb, faults),
+            *(
+                item
+                for item in _attention(bool(supervisor), workers, learner_state, lists, free_mb, faults)
+                if item.code != "lists" or not settings.fleet.follow  # a follower's lists are those of its publisher
+            ),
             *_failing_channels(settings, store),
             *_wrong_services(settings),
             *_wrong_clock(lists, now),
+            *_wrong_fleet(settings, now),
         ),
     )
 
@@ -289,6 +294,15 @@ def _wrong_services(settings: Settings) -> Iterator[Attention]:
 def _wrong_clock(lists: ListStatus, now: float) -> Iterator[Attention]:
     if lists.oldest_at > now + _LARGEST_STEP_S:
         yield Attention("The clock is behind the last update of a list.", "gatewayfilter doctor", "clock")
+
+
+def _wrong_fleet(settings: Settings, now: float) -> Iterator[Attention]:
+    if not settings.fleet.follow:
+        return
+    from gatewayfilter.use_cases.fleet_status import follower_trouble  # noqa: PLC0415  only on a follower
+
+    if trouble := follower_trouble(settings, now):
+        yield Attention(f"{trouble[0].upper()}{trouble[1:]}.", "gatewayfilter fleet status", "fleet", {"error": trouble})
 
 
 def _attention(

@@ -8,7 +8,7 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.follower_state import Fault, FollowerState, StateFile
 from gatewayfilter.fleet.health import Report, read_board
-from gatewayfilter.wiring.fleet import board_path, export_folder, members, signing_keys
+from gatewayfilter.fleet.members import Members
 from gatewayfilter.wiring.storage import fleet_folder
 
 SILENT_S = 600.0
@@ -58,17 +58,18 @@ class FleetStatus:
 
 def fleet_status(settings: Settings) -> FleetStatus:
     """Returns the state; what cannot be read is as if it were not there."""
-    publishes = signing_keys(settings).exists()
+    folder = fleet_folder(settings)
+    publishes = folder.signing_key.exists()
     sequence, exported_at = _exported(settings) if publishes else (0, 0.0)
-    reports = read_board(board_path(settings)) if publishes else {}
+    reports = read_board(folder.health) if publishes else {}
     rows: list[FollowerRow] = []
     try:
-        for member in members(settings).all() if publishes else ():
+        for member in Members(folder.followers).all() if publishes else ():
             at, report = reports.get(member.name, (0.0, None))
             rows.append(FollowerRow(member.name, member.added_at, at, report))
     except FleetError:
         rows.clear()
-    state = StateFile(fleet_folder(settings) / "follower.json").read() if settings.fleet.follow else FollowerState()
+    state = StateFile(fleet_folder(settings).state).read() if settings.fleet.follow else FollowerState()
     return FleetStatus(publishes, sequence, exported_at, tuple(rows), settings.fleet.follow, state)
 
 
@@ -77,7 +78,7 @@ def follower_trouble(settings: Settings, now: float | None = None) -> str:
     if not settings.fleet.follow:
         return ""
     now = time.time() if now is None else now
-    state = StateFile(fleet_folder(settings) / "follower.json").read()
+    state = StateFile(fleet_folder(settings).state).read()
     if state.fault is Fault.OK:
         return "" if state.in_force else "the fleet's publisher was not reached yet: the bundled lists are in force"
     since = f"; the lists are those of {int((now - state.made_at) // 3600)} hours ago" if state.made_at else ""
@@ -86,7 +87,7 @@ def follower_trouble(settings: Settings, now: float | None = None) -> str:
 
 def _exported(settings: Settings) -> tuple[int, float]:
     try:
-        document = json.loads((export_folder(settings) / "state.json").read_bytes())
+        document = json.loads((fleet_folder(settings).export / "state.json").read_bytes())
         return int(document["sequence"]), float(document["created_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0, 0.0

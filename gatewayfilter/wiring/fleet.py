@@ -28,22 +28,12 @@ if TYPE_CHECKING:
 
 def signing_keys(settings: Settings) -> KeyFile:
     """Returns the file of a publisher's signing keys."""
-    return KeyFile(fleet_folder(settings) / "signing.key")
+    return KeyFile(fleet_folder(settings).signing_key)
 
 
 def members(settings: Settings) -> Members:
     """Returns the followers that a publisher admits."""
-    return Members(fleet_folder(settings) / "followers.json")
-
-
-def export_folder(settings: Settings) -> Path:
-    """Returns the folder of a publisher's export."""
-    return fleet_folder(settings) / "export"
-
-
-def board_path(settings: Settings) -> Path:
-    """Returns the path of the file with the followers' reports."""
-    return fleet_folder(settings) / "health.json"
+    return Members(fleet_folder(settings).followers)
 
 
 def export_now(settings: Settings, store: Store, counters: Counters | None = None) -> bool:
@@ -59,7 +49,7 @@ def export_now(settings: Settings, store: Store, counters: Counters | None = Non
         StoreError: the database cannot be read.
     """
     keys = signing_keys(settings).read()
-    exporter = Exporter(export_folder(settings), snapshot_folder(settings), settings.fleet)
+    exporter = Exporter(fleet_folder(settings).export, snapshot_folder(settings), settings.fleet)
     try:
         done = exporter.export(_bundle(settings, store), keys)
     except FleetError:

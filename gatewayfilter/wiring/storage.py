@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+    from gatewayfilter.fleet.folder import FleetFolder
     from gatewayfilter.model import Service
     from gatewayfilter.sources import Categories, Subscriptions
     from gatewayfilter.store import Store
@@ -78,14 +79,16 @@ def snapshot_folder(settings: Settings) -> SnapshotFolder:
     return SnapshotFolder(settings.data_dir / "snapshots")
 
 
-def fleet_folder(settings: Settings) -> Path:
+def fleet_folder(settings: Settings) -> FleetFolder:
     """Returns the folder of what a publisher exports and a follower has fetched."""
-    return settings.data_dir / "fleet"
+    from gatewayfilter.fleet.folder import FleetFolder
+
+    return FleetFolder(settings.data_dir / "fleet")
 
 
 def publisher_snapshot(settings: Settings) -> Path | None:
     """Returns the snapshot that was fetched from a fleet's publisher, `None` where none is followed, or none is there yet."""
-    path = fleet_folder(settings) / "base.gfs"
+    path = fleet_folder(settings).base
     return path if settings.fleet.follow and path.is_file() else None
 
 

@@ -11,8 +11,10 @@ from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.fleet.adoption import Adopter
 from gatewayfilter.fleet.bundle import Bundle, shared_bundle
 from gatewayfilter.fleet.export import Exporter
+from gatewayfilter.fleet.folder import FleetFolder
 from gatewayfilter.fleet.follower import Follower
-from gatewayfilter.fleet.keys import KeyFile, SigningKeys, write_public_key
+from gatewayfilter.fleet.keys import KeyFile, SigningKeys
+from gatewayfilter.fleet.public_keys import write_public_key
 from gatewayfilter.fleet.transport import Answer, Transport, TransportError
 from gatewayfilter.model import LearnedEntry, ListAction, Source
 from gatewayfilter.settings import FleetSettings
@@ -119,7 +121,9 @@ class Gateway:
 
     def restarted(self) -> Follower:
         clock = lambda: self.now  # noqa: E731
-        self.follower = Follower(self.home / "fleet", self.settings, self.transport, self, self.counters, "1.0", clock)
+        self.follower = Follower(
+            FleetFolder(self.home / "fleet"), self.settings, self.transport, self, self.counters, "1.0", clock
+        )
         return self.follower
 
     def publish(self) -> None:

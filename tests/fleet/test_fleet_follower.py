@@ -14,7 +14,7 @@ from gatewayfilter.fleet.bundle import Bundle
 from gatewayfilter.fleet.download import MOST_REQUESTS, runs_of
 from gatewayfilter.fleet.follower_state import Fault
 from gatewayfilter.fleet.health import read_report
-from gatewayfilter.fleet.keys import write_public_key
+from gatewayfilter.fleet.public_keys import write_public_key
 from gatewayfilter.model import FLEET, FLEET_LOCKED, EntryKind, Group, ListAction, ManualRule, Policy
 from gatewayfilter.settings import FleetSettings, Shared
 from gatewayfilter.urls import digest_of

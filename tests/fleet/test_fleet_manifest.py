@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import FleetError
-from gatewayfilter.fleet.keys import KeyFile, SigningKeys, parse_public_key, write_public_key
+from gatewayfilter.fleet.keys import KeyFile, SigningKeys
 from gatewayfilter.fleet.manifest import Manifest, SnapshotPart, open_manifest, sign_manifest
+from gatewayfilter.fleet.public_keys import parse_public_key, write_public_key
 
 ONE, TWO = SigningKeys((b"1" * 32,)), SigningKeys((b"2" * 32,))
 BOTH = SigningKeys(ONE.secrets + TWO.secrets)

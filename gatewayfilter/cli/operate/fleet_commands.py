@@ -61,7 +61,7 @@ def rotate(invocation: Invocation, *, finish: bool) -> None:
 
 
 def _show_keys(invocation: Invocation, keys: tuple[bytes, ...]) -> None:
-    from gatewayfilter.fleet.keys import write_public_key
+    from gatewayfilter.fleet.public_keys import write_public_key
 
     texts = [write_public_key(raw) for raw in keys]
     if invocation.json:
@@ -125,12 +125,13 @@ def export(invocation: Invocation, *, folder: Path) -> None:
     """Write what followers fetch to FOLDER, for any web server or CDN."""
     from gatewayfilter.fleet.export import copy_export
     from gatewayfilter.use_cases.fleet_status import fleet_status
-    from gatewayfilter.wiring.fleet import export_folder, export_now
+    from gatewayfilter.wiring import fleet_folder
+    from gatewayfilter.wiring.fleet import export_now
 
     settings = invocation.settings()
     with invocation.store() as store:
         export_now(settings, store)
-    written = copy_export(export_folder(settings), folder)
+    written = copy_export(fleet_folder(settings).export, folder)
     sequence = fleet_status(settings).sequence
     if invocation.json:
         print_json({"folder": str(folder), "sequence": sequence, "bytes": written})

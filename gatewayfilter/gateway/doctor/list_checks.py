@@ -1,5 +1,6 @@
 """Checks of lists: subscriptions that fail, and a filter that has next to nothing to filter by."""
 
+import json
 from typing import Final
 
 from gatewayfilter.config import bundled_folder
@@ -65,6 +66,23 @@ def protection(patient: Patient) -> Finding:
         f"Only the starter lists{own} are on: most harmful sites are blocked only after their pages were judged.",
         "gatewayfilter setup; or gatewayfilter source add --defaults",
     )
+
+
+def fleet(patient: Patient) -> Finding:
+    """The fleet's publisher, where one is followed, can be followed."""
+    check = "fleet"
+    if not patient.settings.fleet.follow:
+        return fine(check, "No publisher is followed.")
+    try:
+        state = json.loads((patient.settings.data_dir / "fleet" / "follower.json").read_bytes())
+        fault, sentence, in_force = str(state["fault"]), str(state["sentence"]), int(state["in_force"])
+        hours = (patient.now - float(state["made_at"])) / 3600
+    except (OSError, ValueError, KeyError, TypeError):
+        fault, sentence, in_force, hours = "", "it was not polled yet", 0, 0.0
+    if fault == "ok":
+        return fine(check, f"The publisher's manifest {in_force} is in force, made {hours:.0f} hours ago.")
+    lists = f"the lists of {hours:.0f} hours ago are in force" if in_force else "the bundled lists are in force"
+    return warning(check, f"The publisher cannot be followed: {sentence}; {lists}.", "gatewayfilter fleet status; fleet pull")
 
 
 def _of(patient: Patient) -> Subscriptions:

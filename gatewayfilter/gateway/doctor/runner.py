@@ -16,6 +16,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     disk_checks.snapshot,
     list_checks.subscriptions,
     list_checks.protection,
+    list_checks.fleet,
     policy_checks.services,
     policy_checks.messages,
     process_checks.workers,

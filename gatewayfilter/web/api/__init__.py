@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gatewayfilter.web.api.learning import crawler, extraction, reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
-from gatewayfilter.web.api.system import audit, backup, health, https, session, settings, tokens, users
+from gatewayfilter.web.api.system import audit, backup, fleet, health, https, session, settings, tokens, users
 from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
 from gatewayfilter.web.routers import ApiRouter
 
@@ -36,6 +36,7 @@ def routers() -> Iterator[ApiRouter]:
     yield audit.router
     yield backup.router
     yield health.router
+    yield fleet.router
     yield https.router
     yield session.router
     yield settings.router

@@ -30,6 +30,36 @@ class AttentionModel(TypedDict):
     command: str
 
 
+class FleetModel(TypedDict):
+    """The state of a fleet as this machine sees it."""
+
+    publishes: bool
+    sequence: int
+    exported_at: float
+    followers: list[FollowerModel]
+    follow: str
+    in_force: int
+    made_at: float
+    contact_at: float
+    fault: str
+    trouble: str
+    exceptions: list[str]
+
+
+class FollowerModel(TypedDict):
+    """A follower of this publisher, with its newest report."""
+
+    name: str
+    added_at: float
+    reported_at: float
+    program: str
+    sequence: int
+    age_s: int
+    exceptions: int
+    workers: int
+    fault: str
+
+
 class StatusApi:
     """Operations of status."""
 
@@ -39,3 +69,7 @@ class StatusApi:
     def get_status(self) -> Answer[StatusModel]:
         """Returns the state of the filter."""
         return self._transport.send(Call("GET", "/api/v1/status"))
+
+    def get_fleet(self) -> Answer[FleetModel]:
+        """Returns the state of the fleet."""
+        return self._transport.send(Call("GET", "/api/v1/fleet"))
