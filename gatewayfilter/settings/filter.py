@@ -22,7 +22,7 @@ class FilterSettings(Section):
     disabled_categories: tuple[str, ...] = ()
     """Categories that do not block, although a list or the classifier names them."""
     timezone: str = ""
-    """The time zone of schedules that name none, such as `Europe/Berlin`; empty for that of this machine."""
+    """The time zone of days, times on pages, and schedules that name none, such as `Europe/Berlin`; empty for this machine's."""
     cosmetic: CosmeticScope = CosmeticScope.SPECIFIC
     """What Adblock rules hide on pages: nothing, what names the site or is of a short list, or all (EasyList: +212 kB)."""
     replace: bool = True

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from gatewayfilter.errors import ConflictError, GatewayFilterError, MissingError, StoreError
+from gatewayfilter.web.rendering.catalogs import best_language
 from gatewayfilter.web.rendering.pages import is_partial, render
 
 _log = logging.getLogger(__name__)
@@ -97,7 +98,9 @@ def answer(
         faults: wrong fields: `field` and `detail` of each.
     """
     if request.url.path.startswith(API):
-        return problem(status, detail, headers, faults)
+        language = best_language(request.headers.get("accept-language", ""))
+        told = request.app.state.pages.told(language, detail)
+        return problem(status, told, {**(headers or {}), "vary": "accept-language"}, faults)
     if status == 401 and request.method == "GET" and not is_partial(request):
         if not request.app.state.services.access.has_accounts():
             return RedirectResponse(SETUP, 303)

@@ -21,7 +21,7 @@ from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, DashboardAc
 from gatewayfilter.use_cases.learning.extraction_work import ExtractionWork
 from gatewayfilter.use_cases.people.client_list import Makers
 from gatewayfilter.use_cases.traffic.live_log import LiveLog
-from gatewayfilter.web.access.event_stream import SharedBatches
+from gatewayfilter.use_cases.traffic.shared_batches import SharedBatches
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_shelf import PageShelf
 from gatewayfilter.web.source_worker import SourceWorker

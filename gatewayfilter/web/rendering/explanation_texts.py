@@ -6,9 +6,11 @@ their templates and written anew. A sentence without a template stays English, a
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
+
+from gatewayfilter.web.rendering.sentence_templates import SentenceTemplate, Told, sentence_templates
 
 
 def _n(message: str) -> str:
@@ -107,20 +109,7 @@ _FORMS: Final = {
     "count": r"[\d,]+", "all": r"[\d,]+", "line": r"\d+", "key": r"\S+", "category": r"[\w-]+", "policy": r"[^;:]+",
     "source": r"[^;:]+", "value": r"[\w-]+", "until": r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*", "switch": r"[\w-]+",
 }  # fmt: skip
-_PLACE: Final = re.compile(r"%\((\w+)\)s")
 _NAMED_RULE: Final = re.compile(r", line (\d+)(, important)?\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """An explanation for a page.
-
-    Attributes:
-        is_english: whether nothing of it is translated.
-    """
-
-    text: str
-    is_english: bool
 
 
 class ExplanationTexts:
@@ -154,12 +143,11 @@ class ExplanationTexts:
         text += "".join(f"; {part}" if told is None else following + told for part, told in parts[1:])
         return Told(text, is_english=all(told is None for _, told in parts))
 
-    def _written(self, templates: "tuple[_Template, ...]", text: str, moment: Callable[[float], str]) -> str | None:
+    def _written(self, templates: tuple[SentenceTemplate, ...], text: str, moment: Callable[[float], str]) -> str | None:
+        value = partial(self._value, moment=moment)
         for template in templates:
-            found = template.form.fullmatch(text)
-            if found is not None:
-                values = {name: self._value(name, value, moment) for name, value in found.groupdict().items()}
-                return self._translate(template.message) % values
+            if (found := template.written(text, self._translate, value)) is not None:
+                return found
         return None
 
     def _value(self, name: str, value: str, moment: Callable[[float], str]) -> str:
@@ -186,18 +174,6 @@ def _when(value: str, moment: Callable[[float], str]) -> str:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Template:
-    message: str
-    form: re.Pattern[str]
-
-
-def _template(message: str) -> _Template:
-    pieces = _PLACE.split(message)
-    form = "".join(f"(?P<{piece}>{_FORMS.get(piece, '.+?')})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
-    return _Template(message, re.compile(form, re.DOTALL))
-
-
-_REASON_TEMPLATES: Final = tuple(map(_template, REASONS))
-_PART_TEMPLATES: Final = tuple(map(_template, PARTS))
-_HEAD_TEMPLATES: Final = (*map(_template, HEADS), *_PART_TEMPLATES)
+_REASON_TEMPLATES: Final = sentence_templates(REASONS, _FORMS)
+_PART_TEMPLATES: Final = sentence_templates(PARTS, _FORMS)
+_HEAD_TEMPLATES: Final = (*sentence_templates(HEADS, _FORMS), *_PART_TEMPLATES)

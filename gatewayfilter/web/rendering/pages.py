@@ -8,7 +8,6 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
-from jinja2.utils import LRUCache
 
 from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
@@ -16,6 +15,7 @@ from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_langua
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
+from gatewayfilter.web.rendering.message_texts import MessageTexts
 from gatewayfilter.web.rendering.navigation import entries_for
 from gatewayfilter.web.services import WebServices
 
@@ -23,6 +23,8 @@ LANGUAGE_COOKIE: Final = "language"
 THEME_COOKIE: Final = "theme"
 _KEPT_TEMPLATES: Final = 40
 """Templates of a language in memory, partials included; a further one takes a millisecond to read again."""
+_SENTENCES: Final = frozenset({"problem", "error", "detail"})
+"""Variables of templates that hold a sentence of the program: it is written in the language of the page."""
 _THEMES: Final = frozenset({"light", "dark"})
 
 
@@ -38,6 +40,7 @@ class Pages:
         self._translations = {language: translations(language) for language in LANGUAGES}
         self._formats: dict[tuple[str, str], Formats] = {}
         self._small = False
+        self._messages: dict[str, MessageTexts] = {}
         self._environments = {language: self._environment(language) for language in LANGUAGES}
 
     def _environment(self, language: str) -> Environment:
@@ -48,11 +51,15 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=["jinja2.ext.i18n"],
+            cache_size=_KEPT_TEMPLATES,
         )
         environment.install_gettext_translations(self._translations[language], newstyle=True)  # type: ignore[attr-defined]
         titles = CategoryTitles(language)
         environment.filters["category"] = titles
         translated = self._translations[language].gettext
+        messages = self._messages[language] = MessageTexts(language, translated)
+        environment.filters["told"] = messages
+        environment.filters["action"] = messages.action
         environment.filters["explained"] = ExplanationTexts(language, translated, titles)
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
@@ -68,7 +75,6 @@ class Pages:
         """
         self._small = True
         for language, environment in self._environments.items():
-            environment.cache = LRUCache(_KEPT_TEMPLATES)
             own = folder / language  # what a filter makes of a constant is in the code
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = FileSystemBytecodeCache(str(own))
@@ -112,7 +118,14 @@ class Pages:
             "now": time.time(),
             "request_path": request.url.path,
         }
+        for name in _SENTENCES & context.keys():
+            if isinstance(context[name], str):
+                context[name] = self._messages[language](context[name]).text
         return self._environments[language].get_template(template).render({**shared, **context})
+
+    def told(self, language: str, sentence: str) -> str:
+        """Returns a sentence of the program, such as an error, in a language; in English where it is not translated."""
+        return self._messages[language](sentence).text
 
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""

@@ -31,8 +31,9 @@ from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases.url_check import check_url
 from gatewayfilter.web.rendering.catalogs import translations
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts, Told
+from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
+from gatewayfilter.web.rendering.sentence_templates import Told
 from tests.web.web_fakes import dashboard, loaded_for
 
 ZONE = "UTC"
