@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import adblock
 
@@ -60,6 +61,26 @@ def request_of(case: Raw) -> Request:
     return Request(parse_url(case[0]), _page_of(case[1]), ResourceType(case[2]))
 
 
+def request_of_strings(case: Raw) -> Request:
+    """Returns the same request with nothing kept between requests: the page is parsed again for each."""
+    try:
+        page = parse_url(case[1])
+    except UrlError:
+        page = None
+    return Request(parse_url(case[0]), page, ResourceType(case[2]))
+
+
+def with_new_hosts(raw: Sequence[Raw], label: str) -> list[Request]:
+    """Returns the requests with one more label, never seen before, on the host of each and on that of its page."""
+    found = []
+    for number, (url, page, kind) in enumerate(raw):
+        host = urlsplit(url).netloc
+        if not host[-1:].isdigit() and not host.endswith("]"):
+            new_url = url.replace("://", f"://{label}{number}.", 1)
+            found.append(request_of_strings((new_url, page.replace("://", f"://{label}{number}p.", 1), kind)))
+    return found
+
+
 def cpu_seconds(work: Callable[[], object]) -> float:
     """Returns the CPU time of some work, garbage collected before."""
     gc.collect()
@@ -84,19 +105,27 @@ def compile_lists(names: Sequence[str]) -> bytes:
 
 
 class Ours:
-    """Our engine over a compiled form; a round takes prepared requests."""
+    """Our engine over a compiled form.
 
-    def __init__(self, blob: bytes, raw: Sequence[Raw], *, parse: bool = False) -> None:
+    Args:
+        blob: the compiled form.
+        raw: the requests.
+        make: makes a request of strings within the measured time; without it a round takes requests made before.
+    """
+
+    def __init__(self, blob: bytes, raw: Sequence[Raw], *, make: Callable[[Raw], Request] | None = None) -> None:
         self.matcher = AdblockMatcher(blob)
         self._raw = raw
-        self._requests = [] if parse else [request_of(case) for case in raw]
+        self._make = make
+        self._requests = [] if make else [request_of(case) for case in raw]
 
     def round(self) -> float:
         """Returns the CPU seconds of one pass over all requests."""
         match = self.matcher.match
-        if self._requests:
+        make = self._make
+        if make is None:
             return cpu_seconds(lambda: [match(request) for request in self._requests])
-        return cpu_seconds(lambda: [match(request_of(case)) for case in self._raw])
+        return cpu_seconds(lambda: [match(make(case)) for case in self._raw])
 
     def caches(self) -> list[BoundedCache[Any, Any]]:
         """Returns the caches of facts, for measuring without them."""

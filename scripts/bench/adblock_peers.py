@@ -1,20 +1,33 @@
-"""The Adblock engines for Node, each in a process of its own that is asked for one round after the other.
+"""The Adblock engines for Node and the native crate `adblock`, each in a process of its own that runs one round after the other.
 
-Their packages are installed by npm into peers/node_modules, which git ignores, at the versions below; without node or npm they
-are left out, with the reason.
+The packages for Node are installed by npm into peers/node_modules, which git ignores, at the versions below; cargo builds the
+crate in a temporary folder. Without node, npm or cargo they are left out, with the reason.
 """
 
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from adblock_engines import DATA, REQUESTS
+from publicsuffixlist import PSLFILE
 
 FOLDER = Path(__file__).parent / "peers"
 VERSIONS = {"@gorhill/ubo-core": "0.1.30", "@ghostery/adblocker": "2.18.2"}
+CRATE_VERSION = "0.13.5"
+_MANIFEST = f"""[package]
+name = "peer"
+version = "0.0.0"
+edition = "2021"
+
+[dependencies]
+adblock = "={CRATE_VERSION}"
+serde_json = "1"
+libc = "0.2"
+"""
 PEERS = {"ubo-core": "@gorhill/ubo-core", "ghostery": "@ghostery/adblocker"}
 
 
@@ -67,6 +80,10 @@ class Peer:
         """Returns the CPU seconds (user and system, all threads of the process) of one pass over all requests."""
         return self._ask("round")["cpu_s"]
 
+    def prepared(self) -> float:
+        """Returns the same of a pass over requests that were made before; the native crate alone has it."""
+        return self._ask("prepared")["cpu_s"]
+
     def verdicts(self) -> list[int]:
         """Returns for each request whether it is blocked."""
         return [int(verdict) for verdict in self._ask("verdicts")]
@@ -90,8 +107,31 @@ def node_peers(lists: Sequence[str]) -> Iterator[dict[str, Peer]]:
             print(f"\nWithout the engines for Node: {why}.")
         else:
             for name, package in PEERS.items():
-                peers[package] = Peer(["node", str(FOLDER / "peer.mjs"), name, str(REQUESTS), *files], FOLDER)
+                peers[package] = Peer(["node", str(FOLDER / "peer.mjs"), name, str(PSLFILE), str(REQUESTS), *files], FOLDER)
         yield peers
     finally:
         for peer in peers.values():
+            peer.close()
+
+
+@contextmanager
+def native_peer(lists: Sequence[str]) -> Iterator[Peer | str]:
+    """Yields the crate `adblock` over these lists, or why there is none. Building it takes a minute."""
+    if shutil.which("cargo") is None:
+        yield "cargo is not installed"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "src").mkdir()
+        (root / "Cargo.toml").write_text(_MANIFEST, encoding="utf-8")
+        shutil.copy(FOLDER / "native.rs", root / "src" / "main.rs")
+        command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(root / "target")]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        if done.returncode:
+            yield f"cargo could not build it: {done.stderr.strip()[-300:]}"
+            return
+        peer = Peer([str(root / "target/release/peer"), str(REQUESTS), *(str(DATA / "lists" / one) for one in lists)], root)
+        try:
+            yield peer
+        finally:
             peer.close()

@@ -1,4 +1,4 @@
-"""Measures the Adblock engine beside adblock-rust (`adblock` 0.6.0), @gorhill/ubo-core and @ghostery/adblocker; prints Markdown.
+"""Measures the Adblock engine beside adblock-rust (native, and `adblock` 0.6.0), ubo-core and ghostery; prints Markdown.
 
 Times are CPU times. The engines take turns, round by round, so that a busy machine burdens all of them; ratios are of the
 rounds that were neighbours. Those for Node run in processes of their own and measure their own CPU time (adblock_peers.py).
@@ -31,17 +31,23 @@ from adblock_engines import (
     median_us,
     read_requests,
     request_of,
+    request_of_strings,
     rss_mb,
+    with_new_hosts,
 )
-from adblock_peers import Peer, node_peers
+from adblock_peers import CRATE_VERSION, Peer, native_peer, node_peers
 
 from gatewayfilter.engine.adblock.index.compiled_rule import host_names
 from gatewayfilter.engine.adblock.index.literal_scan import VARIABLE, available_scanners
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
+from gatewayfilter.model import Request
 from gatewayfilter.urls import registrable_domain
 
 OURS = "**ours**"
+OURS_PREPARED = "**ours**, requests prepared"
+PREPARED = "requests prepared"
 RUST = "adblock 0.6.0"
+NATIVE = f"adblock {CRATE_VERSION}, native"
 
 
 class Engine(Protocol):
@@ -80,6 +86,11 @@ def _measure(title: str, names: Sequence[str], rounds: int) -> None:
         blob = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "rules"
         text = _in_child("text", str(blob), *names)
         peers = stack.enter_context(node_peers(names))
+        native = stack.enter_context(native_peer(names))
+        if isinstance(native, str):
+            print(f"\nWithout the native crate: {native}.")
+        else:
+            peers[NATIVE] = native
         command = stack.enter_context(compiled_peer(blob))
         if isinstance(command, str):
             print(f"\nWithout the matcher compiled by mypyc: {command}.")
@@ -149,17 +160,25 @@ def _print_loading(
     print(f"| {OURS}, from text to the compiled form | {text['load_s']:.2f} | |")
     print(f"| {RUST}, from text | {rust['load_s']:.2f} | {rust['after_mb']:.0f} ({rust['before_mb']:.0f} before) |")
     for name, peer in peers.items():
-        print(f"| {name} {_version(name)}, from text | {peer.load_s:.2f} | {peer.rss_mb():.0f} |")
+        print(f"| {_title(name)}, from text | {peer.load_s:.2f} | {peer.rss_mb():.0f} |")
 
 
 def _memory(opened: Mapping[str, float]) -> str:
     return f"{opened['opened_mb']:.0f} opened, {opened['after_mb']:.0f} after all requests ({opened['before_mb']:.0f} before)"
 
 
-def _version(package: str) -> str:
+def _title(package: str) -> str:
     from adblock_peers import VERSIONS  # noqa: PLC0415  # beside its only use
 
-    return VERSIONS[package]
+    return f"{package} {VERSIONS[package]}" if package in VERSIONS else package
+
+
+class _Prepared:
+    """The native crate with requests that were made before."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.round = peer.prepared
+        self.verdicts = peer.verdicts
 
 
 def _ours_with(scanner: str, blob: bytes, raw: Sequence[Raw]) -> Ours:
@@ -182,17 +201,19 @@ def _print_matching(
     raw = read_requests()
     data = blob.read_bytes()
     default, *others = available_scanners()
-    engines: dict[str, Engine] = {OURS: Ours(data, raw)}
-    engines |= {f"ours, {name} in place of {default}": _ours_with(name, data, raw) for name in others}
-    if compiled is not None:
-        engines["ours, compiled with mypyc"] = compiled
-    engines["ours, with making the request of strings"] = Ours(data, raw, parse=True)
+    engines: dict[str, Engine] = {OURS: Ours(data, raw, make=request_of_strings)}
+    engines["ours, pages parsed once"] = Ours(data, raw, make=request_of)
     engines[RUST] = AdblockRust(names, raw)
-    engines |= {f"{name} {_version(name)}": peer for name, peer in peers.items()}
-    first_s = {OURS: first["first_s"], RUST: first["rust"]}
-    for name in engines:
-        if name.split(" ")[0] in peers:
-            first_s[name] = engines[name].round()
+    engines |= {_title(name): peer for name, peer in peers.items()}
+    engines[OURS_PREPARED] = Ours(data, raw)
+    engines |= {f"ours, {name} in place of {default}, {PREPARED}": _ours_with(name, data, raw) for name in others}
+    if compiled is not None:
+        engines[f"ours, compiled with mypyc, {PREPARED}"] = compiled
+    if NATIVE in peers:
+        engines[f"{NATIVE}, {PREPARED}"] = _Prepared(peers[NATIVE])
+    first_s = {OURS_PREPARED: first["first_s"], RUST: first["rust"]}
+    for name, peer in peers.items():
+        first_s[_title(name)] = peer.round()
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     for engine in engines.values():
         engine.round()
@@ -200,14 +221,27 @@ def _print_matching(
         for name, engine in engines.items():
             seconds[name].append(engine.round())
     print(f"\n### {title}: matching {len(raw):,} real requests\n")
+    print(
+        "In: strings, parsed within the time (ours: URL and page by the WHATWG rules, nothing kept between requests), and the\n"
+        f"match. Rows with {PREPARED!r} leave the parsing out and are compared with ours of that kind.\n"
+    )
     print(f"| CPU µs/request | warm, median of {rounds} | to ours | first pass |\n|---|---|---|---|")
     for name, spent in seconds.items():
-        ratios = sorted(theirs / mine for theirs, mine in zip(spent, seconds[OURS], strict=True))
-        ratio = "" if name == OURS else f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
+        mine = OURS_PREPARED if name.endswith(PREPARED) else OURS
+        ratios = sorted(theirs / own for theirs, own in zip(spent, seconds[mine], strict=True))
+        ratio = "" if name == mine else f"{statistics.median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
         early = f"{first_s[name] / len(raw) * 1e6:.1f}" if name in first_s else ""
         print(f"| {name} | {median_us(spent, len(raw)):.2f} | {ratio} | {early} |")
     _print_cold(data, raw)
-    _print_agreement({name: engine.verdicts() for name, engine in engines.items() if "making" not in name}, names, raw)
+    _print_agreement({name: engine.verdicts() for name, engine in engines.items() if _decides_by_itself(name)}, names, raw)
+
+
+def _decides_by_itself(name: str) -> bool:
+    return not name.startswith("ours, pages") and (not name.endswith(PREPARED) or name.startswith("ours"))
+
+
+def _pass(matcher: AdblockMatcher, requests: Sequence[Request]) -> float:
+    return cpu_seconds(lambda: [matcher.match(request) for request in requests])
 
 
 def _print_cold(blob: bytes, raw: Sequence[Raw]) -> None:
@@ -230,6 +264,9 @@ def _print_cold(blob: bytes, raw: Sequence[Raw]) -> None:
 
     emptying = statistics.median(cpu_seconds(lambda: [forget() for _ in requests]) for _ in range(3))
     seconds = [cpu_seconds(run) - emptying for _ in range(3)]
+    pages = [with_new_hosts(raw, f"new{number}x") for number in range(3)]
+    new = [_pass(ours.matcher, fresh) for fresh in pages]
+    print(f"\nWith host and page never seen before in each request ours takes {median_us(new, len(pages[0])):.1f} µs, prepared.")
     print(f"\nWith every cache emptied before each request ours takes {median_us(seconds, len(raw)):.1f} µs.")
 
 

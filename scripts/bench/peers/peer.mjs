@@ -1,11 +1,12 @@
 // One Adblock engine for Node, driven by lines on standard input (scripts/bench/adblock_peers.py).
-//   node peer.mjs ubo-core|ghostery REQUESTS LIST...
+//   node peer.mjs ubo-core|ghostery PUBLIC-SUFFIX-LIST REQUESTS LIST...
 // Answers "round" with the CPU seconds of one pass over all requests, "verdicts" with 0 or 1 for each, "memory" with its RSS.
 import fs from 'node:fs';
 import readline from 'node:readline';
 
-const [name, requestFile, ...lists] = process.argv.slice(2);
+const [name, suffixFile, requestFile, ...lists] = process.argv.slice(2);
 const requests = fs.readFileSync(requestFile, 'utf8').trim().split('\n').map(line => JSON.parse(line));
+const suffixes = fs.readFileSync(suffixFile, 'utf8');
 const texts = lists.map(list => fs.readFileSync(list, 'utf8'));
 const UBO_TYPES = { document: 'main_frame', subdocument: 'sub_frame' };
 
@@ -22,8 +23,10 @@ const ENGINES = {
         return ({ url, source, type }) => engine.match(Request.fromRawDetails({ url, sourceUrl: source, type })).match;
     },
     async 'ubo-core'() {
-        const { StaticNetFilteringEngine } = await import('@gorhill/ubo-core');
-        const engine = await StaticNetFilteringEngine.create();
+        // Its npm build loads no public suffix list by itself: every other host would count as a third party.
+        const { StaticNetFilteringEngine, pslInit } = await import('@gorhill/ubo-core');
+        pslInit(suffixes);
+        const engine = await StaticNetFilteringEngine.create({ noPSL: true });
         await engine.useLists(texts.map((raw, number) => ({ name: `list${number}`, raw })));
         return ({ url, source, type }) => engine.matchRequest({ url, originURL: source, type: UBO_TYPES[type] ?? type }) === 1;
     },
