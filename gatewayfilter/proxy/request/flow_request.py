@@ -223,8 +223,7 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
 
 def _target(path: bytes, url: Url) -> bytes:
     judged = f"{url.path}{url.query}".encode()
-    # An empty query is sent by browsers, too, and has no other meaning than none.
-    return b"" if path in {judged, judged + b"?", b"*"} else judged
+    return b"" if path in {judged, b"*"} else judged
 
 
 def _source(headers: dict[bytes, str], url: Url) -> Url | None:

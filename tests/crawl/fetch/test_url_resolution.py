@@ -20,7 +20,7 @@ BASE = "http://a.test/b/c/d;p?q"
         ("/g", "http://a.test/g"),
         ("//g", "http://g/"),
         ("?y", "http://a.test/b/c/d;p?y"),
-        ("?", "http://a.test/b/c/d;p"),
+        ("?", "http://a.test/b/c/d;p?"),
         ("g?y", "http://a.test/b/c/g?y"),
         ("g?y/../x", "http://a.test/b/c/g?y/../x"),
         ("#s", BASE),

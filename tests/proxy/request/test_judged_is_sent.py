@@ -59,8 +59,6 @@ def asked_of(head: bytes, scheme: str, port: int) -> str:
     [host] = [text.partition(":")[2].strip() for text in fields if text.lower().startswith("host:")]
     host = host.lower()
     name = host if ":" in host else f"{host}:{port}"
-    if path.count("?") == 1:
-        path = path.removesuffix("?")  # an empty query
     return f"{scheme}://{name}{'/' if (method, path) == ('OPTIONS', '*') else path}"
 
 
