@@ -117,6 +117,17 @@ def test_only_pages_are_dressed(kind: str, headers: dict[str, str], expected: st
     ("rule", "style"),
     [
         ("example.com##.a:style(height: 0 !important)", ".a{height:0!important}"),
+        ("example.com##.a:matches-media((width > 9px))", ""),
+        ("example.com##.a:matches-media((min-width: 9px))", "@media (min-width: 9px){.a{display:none!important}}"),
+        (
+            "example.com##.a:matches-media((min-width: 9px) and (orientation: landscape)):style(top: 0)",
+            "@media (min-width: 9px) and (orientation: landscape){.a{top:0!important}}",
+        ),
+        ("example.com##.a:matches-media((a)) .b", ""),
+        ("example.com##.a:matches-media((a)))", ""),
+        ("example.com##.a:matches-media((a){}b{)", ""),
+        ("example.com##.a:matches-media((min-width: 9px)):remove()", ""),
+        ("##.a:matches-media((min-width: 9px))", ""),
         ("example.com#$#.a { height: 0; width: 1px }", ".a{height:0!important;width:1px!important}"),
         ("example.com##.a {top:0;}", ".a{top:0!important}"),
         ("example.com#$?#.a:has(.b) { top: 0 }", ".a:has(.b){top:0!important}"),

@@ -320,8 +320,8 @@ class CosmeticIndex:
         shared = [rule.text for _, rule in kept if rule.effect is Effect.HIDE and rule.shared]
         if shared:
             css.append(f"{','.join(shared)}{HIDING}")
-        css += [f"{rule.text}{HIDING}" for _, rule in kept if rule.effect is Effect.HIDE and not rule.shared]
-        css += [f"{rule.text}{{{rule.style}}}" for _, rule in kept if rule.effect is Effect.STYLE]
+        css += [rule.css for _, rule in kept if rule.effect is Effect.HIDE and not rule.shared]
+        css += [rule.css for _, rule in kept if rule.effect is Effect.STYLE]
         return HostLooks(
             "".join(css),
             tuple(rule.text for _, rule in kept if rule.effect is Effect.REMOVE),

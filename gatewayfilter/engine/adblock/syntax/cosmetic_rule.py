@@ -33,6 +33,7 @@ class CosmeticRule:
         hosts: where it applies, empty for everywhere; `not_hosts` where it does not.
         text: the selector; for SCRIPT_TEXT what the script's text must contain, for HEADER the header's name.
         style: for STYLE the declarations.
+        media: the media condition under which it applies, "" for always.
         shared: its selector can stand in one CSS rule with others.
     """
 
@@ -43,6 +44,7 @@ class CosmeticRule:
     text: str
     style: str = ""
     shared: bool = True
+    media: str = ""
 
     @property
     def generic(self) -> bool:
@@ -52,7 +54,13 @@ class CosmeticRule:
     @property
     def subject(self) -> tuple[Effect, str, str]:
         """The key that an exception shares with the rules that it disables."""
-        return (self.effect, self.text, self.style)
+        return (self.effect, self.text, f"{self.media}{{{self.style}" if self.media else self.style)
+
+    @property
+    def css(self) -> str:
+        """The CSS rule of a rule that hides or styles on its own."""
+        css = f"{self.text}{{{self.style or 'display:none!important'}}}"
+        return f"@media {self.media}{{{css}}}" if self.media else css
 
 
 MAX_BODY = 8_192
@@ -62,6 +70,7 @@ _MARK = re.compile(r"#(@?)(\$\?|\$|\?|%)?(@?)#")
 _HTML_MARK = re.compile(r"\$(@?)\$")
 _CSS_RULE = re.compile(r"(?P<selector>.*\S)\s*\{(?P<style>[^{}]*)\}\s*", re.DOTALL)
 _STYLE_CALL = re.compile(r"(?P<selector>.*?):style\((?P<style>.*)\)", re.DOTALL)
+_MEDIA_CALL = re.compile(r"(?P<selector>.+):matches-media\((?P<media>\([a-z0-9 ():.,/-]+\))\)", re.ASCII)
 _REMOVE_CALL = re.compile(r"(?P<selector>.+):remove\(\)", re.DOTALL)
 _REMOVE_STYLE = re.compile(r"\s*remove\s*:\s*true\s*;?\s*", re.IGNORECASE)
 _OLD_HAS = re.compile(r":(?:-abp-has|if)\(")
@@ -129,6 +138,7 @@ def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticR
     else:
         if kind.startswith("$"):
             raise RuleError("a style rule has the form selector { declarations }")
+    body, media = _split_media(body)
     try:
         selector = read_selector(_OLD_HAS.sub(":has(", body))
     except ProceduralError as error:
@@ -138,7 +148,26 @@ def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticR
     included, excluded = _read_hosts(hosts)
     if effect is not Effect.HIDE and not included and not exception:
         raise UnsupportedError("a style for every site" if effect is Effect.STYLE else "a removal on every site")
-    return CosmeticRule(effect, exception, included, excluded, selector.text, style, selector.shared)
+    if media and (effect is Effect.REMOVE or not included):
+        raise UnsupportedError(":matches-media()")
+    return CosmeticRule(effect, exception, included, excluded, selector.text, style, selector.shared and not media, media)
+
+
+def _split_media(body: str) -> tuple[str, str]:
+    """Returns a selector without `:matches-media()` at its end, and the media condition, "" for none."""
+    found = _MEDIA_CALL.fullmatch(body)
+    if found is None or not _is_balanced(found["media"]):
+        return body, ""
+    return found["selector"], found["media"]
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def _read_html(hosts: str, body: str, *, exception: bool, adguard: bool) -> CosmeticRule:
