@@ -28,12 +28,8 @@ from gatewayfilter.proxy.mitm.fastpath.context import FastPath
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, leads_back
-from gatewayfilter.proxy.mitm.server import (
-    GatewayProxyserver,
-    GatewayServer,
-    GatewayTlsConfig,
-    HandleStream,
-)
+from gatewayfilter.proxy.mitm.server import GatewayProxyserver, GatewayServer, HandleStream
+from gatewayfilter.proxy.mitm.tls_config import GatewayTlsConfig
 from gatewayfilter.proxy.open_connections import OpenConnections
 from gatewayfilter.proxy.tunnel.dialer import Dialer
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
@@ -90,7 +86,7 @@ class LeanMaster(master.Master):
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
             self._proxyserver,
-            GatewayTlsConfig(),
+            GatewayTlsConfig(settings.proxy.http2_clients),
             self._guard,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
             DirectOrigins(self._proxyserver.connections),

@@ -15,7 +15,16 @@ from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
 from gatewayfilter.settings.metrics import MetricsSettings
 from gatewayfilter.settings.notify import MailSecurity, NotifyEvent, NotifySettings
-from gatewayfilter.settings.proxy import BlockDetails, DenyRule, OnError, ProxySettings, RawTcpRule, TlsSettings, UnknownRule
+from gatewayfilter.settings.proxy import (
+    BlockDetails,
+    DenyRule,
+    Http2Clients,
+    OnError,
+    ProxySettings,
+    RawTcpRule,
+    TlsSettings,
+    UnknownRule,
+)
 from gatewayfilter.settings.sources import SourceSettings
 from gatewayfilter.settings.store import CacheSettings, QueueSettings, StoreSettings
 from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
@@ -36,6 +45,7 @@ __all__ = [
     "Follow",
     "GatewaySettings",
     "GrowthMode",
+    "Http2Clients",
     "LearnSettings",
     "LogFormat",
     "LogLevel",

@@ -33,6 +33,13 @@ class RawTcpRule(StrEnum):
     ON = "on"
 
 
+class Http2Clients(StrEnum):
+    """Which clients get HTTP/2 on intercepted connections."""
+
+    NEEDED = "needed"
+    OFFERED = "offered"
+
+
 class BlockDetails(StrEnum):
     """What a block page shows of a block."""
 
@@ -86,6 +93,8 @@ class ProxySettings(Section):
     """Most client connections of one worker; further ones are closed at once."""
     max_connections_per_client: int = Field(default=1024, ge=1, le=1_000_000)
     """Most connections of one client address to one worker."""
+    http2_clients: Http2Clients = Http2Clients.NEEDED
+    """HTTP/2 on intercepted connections: for clients that offer nothing else (`needed`), or all that offer it (`offered`)."""
     fast_path: bool = True
     """Whether plain messages take a shorter path than mitmproxy's code; turned off, it costs CPU and helps to find a fault."""
 

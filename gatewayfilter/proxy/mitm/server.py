@@ -1,16 +1,15 @@
-"""mitmproxy's server and its addons that a worker uses, with the filter's listener, certificate store and top layer.
+"""mitmproxy's server and the addon of its connections that a worker uses, with the filter's listener and top layer.
 
 `GatewayServer` stands in for the server instances of mitmproxy's modes: it accepts connections by a `Listener`. With the fast
 path it gives each connection a `FastPathContext` and a `HookRunner` as its top layer.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
-from mitmproxy import certs
-from mitmproxy.addons import proxyserver, tlsconfig
+from mitmproxy.addons import proxyserver
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import Layer
@@ -24,8 +23,6 @@ from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
 from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore
 from gatewayfilter.proxy.mitm.upstream import set_on
 
-MOST_CERTIFICATES: Final = 1000
-"""Certificates that a worker keeps; mitmproxy keeps 100."""
 _TOP_LAYERS: Final[dict[type[mode_specs.ProxyMode], Callable[[Context], Layer]]] = {
     mode_specs.RegularMode: modes.HttpProxy,
     mode_specs.UpstreamMode: modes.HttpUpstreamProxy,
@@ -56,39 +53,6 @@ class GatewayProxyserver(proxyserver.Proxyserver):
     def register_server(self, server: "GatewayServer[Any]") -> None:
         """Registers a server. mitmproxy refuses connections to the addresses of registered servers."""
         self.servers._instances[server.mode] = server  # noqa: SLF001  it makes its servers itself
-
-
-class GatewayTlsConfig(tlsconfig.TlsConfig):
-    """The addon that configures TLS, with a store of more certificates."""
-
-    name = "tlsconfig"
-
-    def configure(self, updated: Collection[str]) -> None:
-        """Takes options over; those of the certificate authority make another store."""
-        before = getattr(self, "certstore", None)
-        super().configure(updated)  # type: ignore[no-untyped-call]
-        if self.certstore is not before:
-            self.certstore = GatewayCertStore.of(self.certstore)
-
-
-class GatewayCertStore(certs.CertStore):
-    """A certificate store that drops old certificates by the half. mitmproxy builds its table again for each one."""
-
-    @classmethod
-    def of(cls, store: certs.CertStore) -> "GatewayCertStore":
-        """Returns a store with the authority and the certificates of another one."""
-        made = cls(store.default_privatekey, store.default_ca, store.default_chain_file, store.default_crl, store.dhparams)
-        made.certs, made.expire_queue = store.certs, store.expire_queue
-        return made
-
-    def expire(self, entry: certs.CertStoreEntry) -> None:
-        """Notes a certificate that was made; drops the older half where there are too many."""
-        queue = self.expire_queue
-        queue.append(entry)
-        if len(queue) > MOST_CERTIFICATES:
-            old = {id(dropped) for dropped in queue[: MOST_CERTIFICATES // 2]}
-            del queue[: MOST_CERTIFICATES // 2]
-            self.certs = {name: kept for name, kept in self.certs.items() if id(kept) not in old}
 
 
 class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):

@@ -337,15 +337,19 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         },
     ),
     Reliance(
-        "mitm/server.py",
-        "makes the certificate store that is widened",
+        "mitm/tls_config.py",
+        "widens the certificate store, and configures connections in place of mitmproxy from the second on",
         "mitmproxy.addons.tlsconfig",
         {
             "TlsConfig.configure": "b4fb07629123607e",
+            "TlsConfig.tls_start_client": "96d1887f84eee4e4",
+            "TlsConfig.tls_start_server": "7ec96721e0442d9f",
+            "TlsConfig.get_cert": "e4add8890d1832b5",
+            "alpn_select_callback": "e96eb9bbe4a4bdfe",
         },
     ),
     Reliance(
-        "mitm/server.py",
+        "mitm/tls_config.py",
         "makes the certificate store that is widened",
         "mitmproxy.certs",
         {

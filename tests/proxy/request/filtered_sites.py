@@ -88,7 +88,12 @@ class Filter:
         builder.set_rules(rules)
         snapshots = SnapshotFolder(folder / "snapshots")
         snapshots.publish(builder.build())
-        proxy = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", "allow_networks": ("127.0.0.0/8",)}
+        proxy = {
+            "listen": "127.0.0.1:0",
+            "upstream_ca": state / "origin-ca.pem",
+            "allow_networks": ("127.0.0.0/8",),
+            "http2_clients": "offered",
+        }
         settings = Settings(
             data_dir=state,
             proxy=ProxySettings.model_validate(proxy),
