@@ -57,7 +57,7 @@ def squid(folder: Path, port: int, authority: Path, origin_ca: Path) -> Iterator
         path.chmod(0o777)
     (folder / "squid.conf").write_text(
         f"http_port 127.0.0.1:{port} ssl-bump generate-host-certificates=on tls-cert={authority}\n"
-        f"sslcrtd_program {CERTGEN} -s {folder}/certificates -M 4MB\nsslcrtd_children 1\n"
+        f"sslcrtd_program {CERTGEN} -s {folder}/certificates -M 4MB\nsslcrtd_children 4 startup=1\n"
         "acl step1 at_step SslBump1\nssl_bump peek step1\nssl_bump bump all\n"
         f"tls_outgoing_options cafile={origin_ca}\n"
         "http_access allow all\ncache deny all\ncache_mem 8 MB\nworkers 1\n"
