@@ -7,6 +7,7 @@ RUNTIME := $(VENV)/.runtime-stamp
 DEV := $(VENV)/.dev-stamp
 BENCH := $(VENV)/.bench-stamp
 FUZZ := $(VENV)/.fuzz-stamp
+SERVICES := $(VENV)/.services-stamp
 COMPILED := $(VENV)/.compiled-stamp
 CYTHON := $(shell find gatewayfilter -name "*.pyx" -o -name "*.pxd")
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -51,6 +52,18 @@ $(FUZZ): requirements/fuzz.lock $(DEV)
 	@$(PIP) install --require-hashes -r requirements/fuzz.lock
 	@touch $@
 
+$(SERVICES): requirements/services.lock scripts/services/fetch scripts/services/kafka.xml scripts/services/spark.xml $(DEV)
+	@echo "Installing requirements/services.lock"
+	@$(PIP) install --require-hashes -r requirements/services.lock
+	@scripts/services/fetch
+	@touch $@
+
+.PHONY: services test-services
+services: $(SERVICES) ## Fetch Kafka and Spark, for `make test-services` (needs Java 17 and mvn)
+
+test-services: $(SERVICES) ## Run the tests against real servers: Kafka and Spark, killed and started again
+	@$(BIN)/python -m pytest -m services -p no:randomly $(ARGS)
+
 env: $(COMPILED) ## Make .venv with .venv/bin/gatewayfilter and nothing else
 
 run: $(COMPILED) ## Start the filter on 127.0.0.1:8080 (ARGS="--listen HOST:PORT")
@@ -68,9 +81,6 @@ test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="te
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest -m "not real and not slow and not services" $(CORES) $(ARGS) || [ $$? = 5 ]
 	@$(BIN)/python -m pytest -m "(real or slow) and not services" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
-
-test-services: $(DEV) ## Run the tests against real servers (Redis: apt install redis-server)
-	@$(BIN)/python -m pytest -m services $(ARGS)
 
 check: format-check lint types contracts test-all ## All that a change must pass
 

@@ -76,6 +76,9 @@ COMMANDS = {
         "learning.fingerprint_commands:fingerprints_group", "Content that was judged, known again.", _LEARN
     ),
     "log": LateCommand("log.log_commands:log_group", "The log of decisions.", _OPERATE),
+    "stream": LateCommand(
+        "stream.stream_commands:stream_group", "Decide recorded traffic: a Kafka consumer group, or Spark.", _OPERATE
+    ),
     "report": LateCommand("log.report_command:report", "What was blocked, for whom and why.", _OPERATE),
     "gateway": LateCommand("operate.gateway_commands:gateway_group", "This machine as the LAN's gateway.", _OPERATE),
     "setup": LateCommand("operate.setup_command:setup", "Choose lists and settings for a home, a school or an office.", _OPERATE),

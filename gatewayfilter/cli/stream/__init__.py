@@ -1,0 +1,1 @@
+"""Commands for recorded traffic at scale: a Kafka consumer group and a Spark job."""

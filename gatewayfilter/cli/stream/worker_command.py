@@ -1,0 +1,94 @@
+"""`gatewayfilter stream worker`: one member of a Kafka consumer group."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gatewayfilter.cli.ui.command import FilterCommand
+from gatewayfilter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from gatewayfilter.cli.ui.command_context import Invocation
+
+
+@click.command(
+    "worker",
+    cls=FilterCommand,
+    examples=(
+        "gatewayfilter stream worker --brokers kafka:9092 --topic traffic --output verdicts --dead dead --counts counts",
+        "gatewayfilter stream worker --brokers kafka:9092 --topic squid --format squid --rules /srv/rules --output verdicts",
+    ),
+    short_help="Decide records of Kafka topics, as a member of a consumer group.",
+)
+@click.option("--brokers", required=True, metavar="HOST:PORT,…", help="Kafka's brokers.")
+@click.option("--topic", "topics", multiple=True, required=True, metavar="NAME", help="Topic of records; may be repeated.")
+@click.option("--group", default="gatewayfilter", show_default=True, help="Consumer group: its members share the partitions.")
+@click.option("--output", default="", metavar="TOPIC", help="Topic for the records with their verdicts.")
+@click.option("--dead", default="", metavar="TOPIC", help="Topic for messages that hold no request, with the reason.")
+@click.option("--counts", default="", metavar="TOPIC", help="Topic for counts by host, category, rule and client network.")
+@click.option(
+    "--window", "window_s", type=click.IntRange(1, 86_400), default=60, show_default=True, help="Seconds of a window of counts."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "squid", "combined", "zeek", "tshark"]),
+    default="jsonl",
+    show_default=True,
+    help="Format of the messages.",
+)
+@click.option("--blocked-only", is_flag=True, help="Only blocked records go to --output; all are counted.")
+@click.option(
+    "--rules",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
+    help="Snapshot file or folder of snapshots (default: that of the state folder); a newer one is taken into use.",
+)
+@click.option("--batch", type=click.IntRange(1, 100_000), default=5_000, show_default=True, help="Messages of a transaction.")
+@click.option(
+    "--kafka-config",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FILE",
+    help="Lines NAME=VALUE for librdkafka: TLS, SASL.",
+)
+@click.option("--metrics", default="", metavar="HOST:PORT", help="Serve metrics for Prometheus.")
+@click.pass_obj
+def worker(invocation: Invocation, /, *, rules: Path | None, kafka_config: Path | None, **options: Any) -> None:
+    """Decide records of Kafka topics, as one member of a consumer group, until ^C or SIGTERM.
+
+    Answers, counts and offsets are committed in one transaction for each batch: readers of committed messages see each answer
+    once. Each answer has the version of the rules. Needs the extra `stream`.
+    """
+    try:
+        from gatewayfilter.scaleout.stream.worker.service import ServiceOptions, serve
+    except ImportError as error:
+        raise click.UsageError("this needs pyarrow and confluent-kafka: install the extra gatewayfilter[stream].") from error
+    settings = invocation.settings()
+    properties = _properties(kafka_config) if kafka_config else {}
+    serve(
+        ServiceOptions(**options, rules=rules or settings.data_dir / "snapshots", properties=properties),
+        tuple(settings.filter.disabled_categories),
+    )
+
+
+def _properties(file: Path) -> dict[str, str]:
+    """Returns the settings in a file; blank lines and comments are passed over.
+
+    Raises:
+        ConfigError: it cannot be read, or a line has no name.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        name, mark, value = line.partition("=")
+        if line.strip() and not line.lstrip().startswith("#"):
+            if not mark or not name.strip():
+                raise ConfigError(f"{file}, line {number}: NAME=VALUE is expected")
+            found[name.strip()] = value.strip()
+    return found

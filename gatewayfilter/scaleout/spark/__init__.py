@@ -1,0 +1,1 @@
+"""The Spark job: traffic records decided by Structured Streaming."""

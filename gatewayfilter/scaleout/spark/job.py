@@ -1,0 +1,249 @@
+"""The Spark job: records from Kafka or folders, decided by the batch function, to Kafka and Parquet.
+
+Each micro-batch runs inside foreachBatch: the rules in force are looked up, broadcast when they changed, and name their version
+on every row; Spark would never see a broadcast that is bound anew outside. A micro-batch that is run again after a crash
+replaces its own folder of Parquet files, so that they hold each record once; in Kafka its answers have the keys of before.
+
+Source: [ad-traffic §2.3]: the driver looks for new rules and broadcasts them to the workers.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812  # as Spark's own documentation names it
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, match_batch
+from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.broadcast import Broadcast
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_log = logging.getLogger(__name__)
+
+_SPARK_TYPES: Final = {pa.string(): StringType(), pa.float64(): DoubleType(), pa.int32(): IntegerType(), pa.int64(): LongType()}
+RECORD_TYPE: Final = StructType([StructField(column.name, _SPARK_TYPES[column.type]) for column in RECORD])
+"""The schema of `RECORD` in Spark."""
+
+_KEY: Final = StructField("key", StringType())
+_ANSWER_TYPE: Final = StructType(
+    [_KEY, *RECORD_TYPE.fields, *(StructField(column.name, _SPARK_TYPES[column.type]) for column in VERDICT)]
+)
+_INPUT: Final = "input"
+KAFKA_RECORDS: Final = StructType([_KEY, StructField(_INPUT, StringType()), *RECORD_TYPE.fields])
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Where records come from and go to; `""` for what is not wanted.
+
+    Attributes:
+        checkpoint: folder of Spark's checkpoint; a job that is started again goes on from there.
+        rules: folder of snapshots, or a snapshot file.
+        source: `kafka`, `json` or `parquet`.
+        brokers: of Kafka.
+        topic: of records.
+        folder: of JSON or Parquet files.
+        output_topic, dead_topic: of Kafka.
+        output: folder of Parquet files: records with verdicts below `records/`, counts below `counts/`, what is no request
+            below `dead/`.
+        window_s: length of a window of counts, 0 for none.
+        every_s: seconds between micro-batches.
+        most: records of a micro-batch from Kafka.
+        off_categories: categories of lists that are switched off.
+        properties: further options of Spark's Kafka source and sink (`kafka.…`).
+    """
+
+    checkpoint: str
+    rules: Path
+    source: str = "kafka"
+    brokers: str = ""
+    topic: str = ""
+    folder: str = ""
+    output_topic: str = ""
+    dead_topic: str = ""
+    output: str = ""
+    window_s: int = 60
+    every_s: float = 5.0
+    most: int = 1_000_000
+    off_categories: tuple[str, ...] = ()
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class SparkJob:
+    """Decides the records of a stream.
+
+    Args:
+        spark: the session.
+        options: where records come from and go to.
+    """
+
+    def __init__(self, spark: SparkSession, options: JobOptions) -> None:
+        self._spark = spark
+        self._options = options
+        self._folder = RuleFolder(options.rules, options.off_categories)
+        self._version = ""
+        self._sent: Broadcast[bytes] | None = None
+
+    def start(self, *, once: bool = False) -> StreamingQuery:
+        """Starts the query.
+
+        Args:
+            once: it ends when all records that are there are decided.
+        """
+        writer = self._records().writeStream.foreachBatch(self.decide).option("checkpointLocation", self._options.checkpoint)
+        every = {"availableNow": True} if once else {"processingTime": f"{self._options.every_s} seconds"}
+        return writer.trigger(**every).start()
+
+    def decide(self, frame: DataFrame, number: int) -> None:
+        """Decides a micro-batch and writes it.
+
+        Args:
+            frame: key, and the fields of records.
+            number: of the micro-batch; the same when it is run again.
+        """
+        self._refresh()
+        rules = partial(decide_partition, self._sent, self._version, self._options.off_categories)
+        answered = frame.mapInArrow(rules, _ANSWER_TYPE)
+        outputs = [name for name in (self._options.output_topic, self._options.dead_topic, self._options.output) if name]
+        if len(outputs) > 1 or self._options.output:
+            answered = answered.persist()  # decided once, written to several places
+        try:
+            self._write(answered, number)
+        finally:
+            answered.unpersist()
+
+    def _refresh(self) -> None:
+        """Broadcasts the rules in force when they changed; the old ones are released."""
+        file = self._folder.current()
+        if file.version == self._version:
+            return
+        with open(file.path, "rb") as snapshot:  # noqa: PTH123  # a text
+            blob = snapshot.read()
+        old, self._sent, self._version = self._sent, self._spark.sparkContext.broadcast(blob), file.version
+        if old is not None:
+            old.unpersist()
+        _log.info("rules %s", self._version)
+
+    def _records(self) -> DataFrame:
+        options = self._options
+        if options.source != "kafka":
+            reader = self._spark.readStream.schema(RECORD_TYPE).format(options.source)
+            frame = reader.option("columnNameOfCorruptRecord", "_corrupt").load(options.folder)
+            place = F.concat_ws("/", F.input_file_name(), *(F.col(name).cast("string") for name in ("time", "client", "url")))
+            return frame.select(F.md5(place).alias("key"), F.lit(None).cast("string").alias(_INPUT), *RECORD_TYPE.names)
+        frame = (
+            self._spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", options.brokers)
+            .option("subscribe", options.topic)
+            .option("startingOffsets", "earliest")
+            .option("maxOffsetsPerTrigger", options.most)
+            .option("kafka.isolation.level", "read_committed")
+            .options(**options.properties)
+            .load()
+        )
+        # The values are parsed beside the decisions, in Arrow: half of the cost of Spark's own from_json.
+        place = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
+        return frame.select(F.md5(place).alias("key"), F.col("value").alias(_INPUT))
+
+    def _write(self, answered: DataFrame, number: int) -> None:
+        options = self._options
+        good, dead = answered.where("error IS NULL"), answered.where("error IS NOT NULL")
+        if options.output:
+            good.write.mode("overwrite").parquet(f"{options.output}/records/batch={number}")
+            dead.write.mode("overwrite").parquet(f"{options.output}/dead/batch={number}")
+            if options.window_s:
+                _counts(good, options.window_s).write.mode("overwrite").parquet(f"{options.output}/counts/batch={number}")
+        for topic, frame in ((options.output_topic, good), (options.dead_topic, dead)):
+            if topic:
+                names = [name for name in frame.columns if name != "key"]
+                value = F.to_json(F.struct(*names)).alias("value")
+                writer = frame.select("key", value).write.format("kafka").option("kafka.bootstrap.servers", options.brokers)
+                writer.options(**options.properties).option("topic", topic).save()
+
+
+def decide_partition(
+    sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a partition with their verdicts; runs in Spark's Python workers."""
+    rules = _opened(_Sent(sent, version), off_categories)
+    schema = pa.schema([("key", pa.string()), *RECORD, *VERDICT])
+    for batch in batches:
+        yield _aligned(match_batch(_parsed(batch), rules), schema)
+
+
+class _Sent:
+    """A broadcast snapshot, equal to others by its version."""
+
+    def __init__(self, sent: Broadcast[bytes], version: str) -> None:
+        self.sent = sent
+        self.version = version
+
+    def __hash__(self) -> int:
+        return hash(self.version)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sent) and other.version == self.version
+
+
+@lru_cache(maxsize=2)
+def _opened(sent: _Sent, off_categories: tuple[str, ...]) -> RuleSet:
+    """Returns the rules of a version, opened once in each worker process."""
+    return RuleSet.of_engine(FilterEngine(Snapshot.from_bytes(sent.sent.value), off_categories=off_categories), sent.version)
+
+
+def _parsed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Returns the records of a batch: those of Kafka are parsed; what holds none has its text as URL, which is none."""
+    from gatewayfilter.scaleout.stream.traffic.lines import JsonReader  # noqa: PLC0415  # in the workers alone
+
+    if batch.schema.names != ["key", _INPUT]:
+        return batch
+    lines = [line or b"" for line in batch[_INPUT].to_pylist()]
+    read = JsonReader().read(lines)
+    keys = batch["key"]
+    if not read.bad and read.batch.num_rows == batch.num_rows:
+        return _with_key(keys, read.batch)
+    bad = [{"url": lines[row][:1000].decode(errors="replace").replace("://", ": //")} for row, _ in read.bad]
+    rows = [*read.rows, *(row for row, _ in read.bad)]
+    table = pa.Table.from_batches([read.batch.select(RECORD.names).cast(RECORD), pa.RecordBatch.from_pylist(bad, schema=RECORD)])
+    return _with_key(keys.take(pa.array(rows, pa.int64())), table.combine_chunks().to_batches()[0] if rows else read.batch)
+
+
+def _with_key(keys: Any, records: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([keys, *records.columns], ["key", *records.schema.names])
+
+
+def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns the batch with exactly these columns."""
+    names = batch.schema.names
+    columns = [
+        batch[column.name].cast(column.type) if column.name in names else pa.nulls(batch.num_rows, column.type)
+        for column in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _counts(frame: DataFrame, window_s: int) -> DataFrame:
+    """Returns counts of records: window, dimension, value, records and blocked ones."""
+    start = (F.floor(F.coalesce(F.col("time"), F.unix_timestamp()) / window_s) * window_s).cast("long")
+    host = F.lower(F.regexp_extract("url", r"^[a-zA-Z]+://([^/?#]*)", 1))
+    network = F.when(F.col("client").contains("."), F.regexp_replace("client", r"\.\d+$", ".0/24")).otherwise(F.col("client"))
+    rule = F.when(F.col("rule") != "", F.concat_ws(": ", "source_list", "rule")).otherwise("")
+    values = {"host": host, "category": F.col("category"), "rule": rule, "network": F.coalesce(network, F.lit(""))}
+    pairs = [F.struct(F.lit(name).alias("dimension"), value.alias("value")) for name, value in values.items()]
+    exploded = frame.select(start.alias("window"), "action", "rules_version", F.explode(F.array(*pairs)).alias("pair"))
+    return exploded.groupBy("window", "rules_version", "pair.dimension", "pair.value").agg(
+        F.count("*").alias("records"), F.sum((F.col("action") == "block").cast("long")).alias("blocked")
+    )

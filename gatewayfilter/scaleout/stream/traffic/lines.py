@@ -1,0 +1,157 @@
+"""Lines of recorded traffic as record batches; lines that hold no request are set aside with the reason."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from gatewayfilter.scaleout.stream.batch import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LONGEST: Final = 1 << 20
+"""Bytes of the longest line that is read."""
+
+_PARSING: Final = arrow_json.ParseOptions(explicit_schema=RECORD, unexpected_field_behavior="ignore")
+_read_json = json.JSONDecoder().decode
+
+
+class NotARecordError(Exception):
+    """A line holds no traffic record; the text is the reason."""
+
+
+class SkippedLineError(Exception):
+    """A line holds none on purpose: blank, a comment or a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLines:
+    """The records of lines.
+
+    Attributes:
+        batch: the records, with the fields of `RECORD`.
+        rows: the place of each record's line among those given.
+        bad: place and reason of each line without a record.
+    """
+
+    batch: pa.RecordBatch
+    rows: Sequence[int]
+    bad: list[tuple[int, str]] = field(default_factory=list)
+
+
+class LineReader(Protocol):
+    """Reads lines of one format. It may keep what headers tell of the lines behind them."""
+
+    def read(self, lines: Sequence[bytes]) -> ReadLines:
+        """Returns the records of lines; never raises for any line."""
+        ...
+
+
+class RecordReader:
+    """Reads one line after the other. A subclass reads one."""
+
+    def record(self, line: bytes) -> dict[str, Any]:
+        """Returns the fields of a line, named as in `RECORD`.
+
+        Raises:
+            NotARecordError: it has no record.
+            SkippedLineError: it is no record on purpose.
+        """
+        raise NotImplementedError
+
+    def read(self, lines: Sequence[bytes]) -> ReadLines:
+        """Returns the records of lines; never raises for any line."""
+        found: list[dict[str, Any]] = []
+        rows: list[int] = []
+        bad: list[tuple[int, str]] = []
+        for row, line in enumerate(lines):
+            try:
+                found.append(checked(self.record(line[: LONGEST + 1])))
+            except SkippedLineError:
+                continue
+            except NotARecordError as error:
+                bad.append((row, str(error)[:300]))
+                continue
+            rows.append(row)
+        return ReadLines(pa.RecordBatch.from_pylist(found, schema=RECORD), rows, bad)
+
+
+class JsonReader(RecordReader):
+    """Reads JSON objects with the fields of `RECORD`; other fields are passed over.
+
+    Arrow's own parser reads whole batches; with a bad line among them, each line is read by itself.
+    """
+
+    def read(self, lines: Sequence[bytes]) -> ReadLines:
+        """Returns the records of lines; never raises for any line."""
+        blob = b"\n".join(lines)
+        if len(lines) and blob.count(b"\n") == len(lines) - 1:
+            try:
+                batch = _whole(blob)
+            except (pa.ArrowException, UnicodeDecodeError):  # the lines are read one by one, to find those that are bad
+                pass
+            else:
+                if batch.num_rows == len(lines) and not batch["url"].null_count and max(map(len, lines)) <= LONGEST:
+                    return ReadLines(batch, range(len(lines)))
+        return super().read(lines)
+
+    def record(self, line: bytes) -> dict[str, Any]:
+        """Returns the fields of a JSON object.
+
+        Raises:
+            NotARecordError: it is none.
+            SkippedLineError: the line is blank.
+        """
+        bare = line.strip().removeprefix(b"\xef\xbb\xbf")
+        if not bare:
+            raise SkippedLineError
+        try:
+            found = _read_json(bare.decode())
+        except (ValueError, RecursionError) as error:
+            raise NotARecordError("not JSON") from error
+        if not isinstance(found, dict):
+            raise NotARecordError("not an object")
+        return {name: found[name] for name in RECORD.names if found.get(name) is not None}
+
+
+def _whole(blob: bytes) -> pa.RecordBatch:
+    reading = arrow_json.ReadOptions(use_threads=False, block_size=max(len(blob) + 1, 1 << 16))
+    batches = arrow_json.read_json(io.BytesIO(blob), reading, _PARSING).combine_chunks().to_batches()
+    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=RECORD)
+    batch.validate(full=True)
+    return batch
+
+
+def checked(record: dict[str, Any]) -> dict[str, Any]:
+    """Returns a record whose fields have the types of `RECORD`.
+
+    Raises:
+        NotARecordError: there is no URL, or a field cannot be of its type.
+    """
+    if not isinstance(record.get("url"), str):
+        raise NotARecordError("no url")
+    if len(record["url"]) > LONGEST // 2:
+        raise NotARecordError("line too long")
+    for name, value in record.items():
+        if value is not None and (why := _fault(name, value)):
+            raise NotARecordError(f"{name} {why}")
+    return record
+
+
+def _fault(name: str, value: object) -> str:
+    """Returns why a value cannot be of the type of its field, `""` when it can."""
+    kind = RECORD.field(name).type
+    if pa.types.is_string(kind):
+        if not isinstance(value, str):
+            return "is no text"
+        return "" if value.isascii() or value.encode("utf-8", "replace").decode() == value else "is no Unicode text"
+    if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and name != "time"):
+        return "is no number"
+    limit = 1e12 if name == "time" else 1 << (kind.bit_width - 1)  # the year 30,000
+    return "" if -limit < value < limit else "is out of range"

@@ -1,0 +1,1 @@
+"""The stream worker: a Kafka consumer group that decides traffic records."""

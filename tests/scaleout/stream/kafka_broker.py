@@ -1,0 +1,80 @@
+"""A real Apache Kafka in KRaft mode on loopback, from the artifacts of `make services`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def services_folder() -> Path:
+    """Returns the folder of fetched servers; skips where there are none."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    folder = (Path(cache) / "gatewayfilter" if cache else ROOT / ".cache") / "services"
+    if not (folder / "kafka" / ".complete").exists() or shutil.which("java") is None:
+        pytest.skip("make services has not been run")
+    return folder
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class KafkaBroker:
+    """One broker that is its own controller."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        controller = free_port()
+        self._folder = folder
+        self._config = folder / "server.properties"
+        self._config.write_text(
+            "process.roles=broker,controller\nnode.id=1\n"
+            f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
+            f"listeners=PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}\n"
+            f"advertised.listeners=PLAINTEXT://{self.address}\ncontroller.listener.names=CONTROLLER\n"
+            f"log.dirs={folder / 'data'}\nnum.partitions=4\nauto.create.topics.enable=true\n"
+            "offsets.topic.replication.factor=1\noffsets.topic.num.partitions=4\ntransaction.state.log.replication.factor=1\n"
+            "transaction.state.log.min.isr=1\ntransaction.state.log.num.partitions=4\ngroup.initial.rebalance.delay.ms=0\n"
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n",
+            encoding="ascii",
+        )
+        self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._config)).wait(60)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                ["java", "-Xmx512m", "-cp", f"{services_folder()}/kafka/*", *arguments], stdout=log, stderr=log, cwd=self._folder
+            )
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        self._process = self._run("kafka.Kafka", str(self._config))
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            except OSError:
+                time.sleep(0.2)
+                continue
+            return
+        raise AssertionError((self._folder / "log").read_text(encoding="utf-8")[-2000:])
+
+    def kill(self) -> None:
+        """Kills it with SIGKILL."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(30)
+            self._process = None

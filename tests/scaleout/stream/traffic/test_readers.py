@@ -1,0 +1,131 @@
+"""Lines of recorded traffic become records; bad ones are set aside with the reason."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gatewayfilter.scaleout.stream.batch import RECORD
+from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
+
+ZEEK_HEAD = (
+    b"#separator \\x09\n#fields\tts\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tmethod\thost\turi\treferrer\tresp_mime_types"
+)
+
+CASES: list[tuple[str, bytes, dict[str, Any]]] = [
+    ("jsonl", b'{"url": "http://a.test/", "type": "script", "x": [1]}', {"url": "http://a.test/", "type": "script"}),
+    (
+        "squid",
+        b"1793449800.123     45 192.0.2.7 TCP_MISS/200 1234 GET http://a.test/x.js - HIER_DIRECT/198.51.100.1 text/javascript",
+        {"time": 1793449800.123, "client": "192.0.2.7", "server": "198.51.100.1", "protocol": "tcp", "method": "GET",
+         "url": "http://a.test/x.js", "type": "script", "status": 200, "bytes": 1234},
+    ),
+    (
+        "squid",
+        b"1793449800.123     45 2001:db8::7 NONE_NONE/503 0 CONNECT a.test:443 - HIER_NONE/- -",
+        {"time": 1793449800.123, "client": "2001:db8::7", "protocol": "tcp", "method": "CONNECT", "url": "https://a.test:443/",
+         "type": "other", "status": 503, "bytes": 0},
+    ),
+    (
+        "combined",
+        b'192.0.2.7 - - [31/Oct/2026:12:30:00 +0000] "GET http://a.test/x HTTP/1.1" 200 17 "http://page.test/" "curl" TCP_MISS:-',
+        {"time": 1793449800.0, "client": "192.0.2.7", "protocol": "tcp", "method": "GET", "url": "http://a.test/x",
+         "source": "http://page.test/", "status": 200, "bytes": 17},
+    ),
+    (
+        "zeek",
+        ZEEK_HEAD + b"\n1793449800.5\t192.0.2.7\t40000\t198.51.100.1\t8080\tGET\ta.test\t/x\\x09y\t-\timage/gif",
+        {"time": 1793449800.5, "client": "192.0.2.7", "client_port": 40000, "server": "198.51.100.1", "server_port": 8080,
+         "protocol": "tcp", "method": "GET", "url": "http://a.test:8080/x\ty", "type": "image"},
+    ),
+    (
+        "zeek",
+        json.dumps({"ts": "2026-10-31T12:30:00Z", "id.orig_h": "192.0.2.7", "id.orig_p": 4, "id.resp_h": "::1", "id.resp_p": 80,
+                    "method": "POST", "host": "2001:db8::1", "uri": "/", "referrer": "http://p.test/", "status_code": 204,
+                    "response_body_len": 0, "resp_mime_types": ["text/html"]}).encode(),
+        {"time": 1793449800.0, "client": "192.0.2.7", "client_port": 4, "server": "::1", "server_port": 80, "protocol": "tcp",
+         "method": "POST", "url": "http://[2001:db8::1]/", "source": "http://p.test/", "type": "document", "status": 204,
+         "bytes": 0},
+    ),
+    (
+        "tshark",
+        b"1793449800.5\t192.0.2.7\t40000\t198.51.100.1\t80\t6\ta.test\t/x?y\tGET\t",
+        {"time": 1793449800.5, "client": "192.0.2.7", "client_port": 40000, "server": "198.51.100.1", "server_port": 80,
+         "protocol": "tcp", "method": "GET", "url": "http://a.test/x?y"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "text", "record"), CASES)
+def test_fields_of_lines(form: str, text: bytes, record: dict[str, Any]) -> None:
+    read = reader_of(TrafficFormat(form)).read(text.split(b"\n"))
+    assert read.bad == []
+    assert [{name: value for name, value in row.items() if value is not None} for row in read.batch.to_pylist()] == [record]
+    assert list(read.rows) == [text.count(b"\n")]
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "why"),
+    [
+        ("jsonl", b"{", "not JSON"),
+        ("jsonl", b"[" * 90_000, "not JSON"),
+        ("jsonl", b'{"url": 1}', "no url"),
+        ("jsonl", b'{"url": "http://a/", "bytes": 99999999999999999999}', "bytes is out of range"),
+        ("jsonl", b'{"url": "http://a/", "status": "x"}', "status is no number"),
+        ("jsonl", b'{"url": "http://a/", "client": 7}', "client is no text"),
+        ("jsonl", b'{"url": "http://a/\\ud800"}', "url is no Unicode text"),
+        ("jsonl", b"\xff", "not JSON"),
+        ("squid", b"1.0 2 3", "fewer than"),
+        ("squid", b"x 45 192.0.2.7 TCP_MISS/200 1 GET http://a.test/ - H/- -", "no number"),
+        ("squid", b"1.0 45 192.0.2.7 NONE_NONE/400 1 GET error:invalid-request - H/- -", "no absolute URL"),
+        ("combined", b"nonsense", "not the combined format"),
+        ("combined", b'a - - [99/Oct/2026:12:30:00 +0000] "GET http://a/ HTTP/1.1" 200 1', "time cannot be read"),
+        ("zeek", b"1\t2", "2 fields in place of"),
+        ("zeek", b'{"uri": "/"}', "no host"),
+        ("zeek", b'{"host": "a", "ts": "T"}', "no number"),
+        ("tshark", b"1\ta\tx\tb\t80\t6\th\t/", "no number"),
+    ],
+)  # fmt: skip
+def test_bad_lines_have_their_reason(form: str, line: bytes, why: str) -> None:
+    good = next(text for name, text, _ in CASES if name == form)
+    read = reader_of(TrafficFormat(form)).read([*good.split(b"\n"), line, b"", good.split(b"\n")[-1]])
+    assert read.batch.num_rows == (1 if form == "zeek" and b"\t" in good and b"#" not in good else 2)
+    ((place, reason),) = read.bad
+    assert place == good.count(b"\n") + 1
+    assert why in reason
+
+
+@pytest.mark.parametrize("form", list(TrafficFormat))
+@settings(max_examples=30)
+@given(lines=st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([text for _, text, _ in CASES])), max_size=5))
+def test_no_line_raises(form: TrafficFormat, lines: list[bytes]) -> None:
+    read = reader_of(form).read(lines)
+    assert read.batch.schema.equals(RECORD) or form is TrafficFormat.JSON
+    assert read.batch.num_rows == len(read.rows)
+    assert set(read.rows).isdisjoint(place for place, _ in read.bad)
+
+
+SQUID_5_7 = b"""\
+1795436341.460     69 127.0.0.1 TCP_MISS/200 300 GET http://127.0.0.1:18099/a.js? - HIER_DIRECT/127.0.0.1 text/javascript
+1795436341.558     34 127.0.0.1 TCP_MISS/501 632 POST http://127.0.0.1:18099/none - HIER_DIRECT/127.0.0.1 text/html
+1795436341.618      0 127.0.0.1 NONE_NONE/503 0 CONNECT 127.0.0.1:18097 - HIER_DIRECT/127.0.0.1 -
+1795436341.796      1 127.0.0.1 TCP_MISS/502 3402 GET http://nohost.invalid/ - HIER_NONE/- text/html"""
+COMBINED_5_7 = b"""\
+127.0.0.1 - - [23/Nov/2026:12:19:01 +0000] "GET http://127.0.0.1:18099/a.js? HTTP/1.1" 200 300 "http://p.example/" "c" TCP_MISS:-
+127.0.0.1 - - [23/Nov/2026:12:19:01 +0000] "POST http://127.0.0.1:18099/none HTTP/1.1" 501 632 "-" "curl" TCP_MISS:HIER_DIRECT
+127.0.0.1 - - [23/Nov/2026:12:19:01 +0000] "CONNECT 127.0.0.1:18097 HTTP/1.1" 503 0 "-" "curl/7.88.1" NONE_NONE:HIER_DIRECT
+127.0.0.1 - - [23/Nov/2026:12:19:01 +0000] "GET http://nohost.invalid/ HTTP/1.1" 502 3402 "-" "curl/7.88.1" TCP_MISS:HIER_NONE"""
+
+
+@pytest.mark.parametrize(("form", "text"), [(TrafficFormat.SQUID, SQUID_5_7), (TrafficFormat.COMBINED, COMBINED_5_7)])
+def test_what_squid_wrote(form: TrafficFormat, text: bytes) -> None:
+    """Lines of squid 5.7: a script, a POST, a tunnel and a name that does not resolve."""
+    read = reader_of(form).read(text.split(b"\n"))
+    assert read.bad == []
+    assert read.batch["url"].to_pylist() == [
+        *("http://127.0.0.1:18099/a.js?", "http://127.0.0.1:18099/none", "https://127.0.0.1:18097/", "http://nohost.invalid/"),
+    ]
+    assert read.batch["status"].to_pylist() == [200, 501, 503, 502]
+    assert round(read.batch["time"][0].as_py()) == 1795436341
