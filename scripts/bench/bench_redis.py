@@ -82,8 +82,8 @@ def cache_rows(name: str, servers: list[Server], url: str) -> None:
     for way, work in (
         ("GET, one by one", lambda: connection.use(single)),
         ("GET, pipelined by 1,000", lambda: connection.use(pipelined)),
-        ("MGET by hash tag, 2,000 keys a round", lambda: by_tag(2000)),
-        ("MGET by hash tag, 64 keys a round", lambda: by_tag(64)),
+        ("by hash tag, 2,000 keys a round", lambda: by_tag(2000)),
+        ("by hash tag, 64 keys a round", lambda: by_tag(64)),
         ("the same by 2,000, verified and decoded", decoded),
     ):
         wall, client_us, server_us = spent(servers, work)

@@ -24,7 +24,7 @@ _HITS: Final = slice(18, 26)
 _EXPIRY: Final = slice(26, HEAD_BYTES)
 _LATEST: Final = 9_999_999_999.0
 TAGS: Final = tuple(f"{number:02x}" for number in range(64))
-"""Hash tags: keys of one tag lie in one slot, so that one MGET reads them all."""
+"""Hash tags: keys of one tag lie in one slot, so that one command reads them all."""
 
 
 @dataclass(frozen=True, slots=True)

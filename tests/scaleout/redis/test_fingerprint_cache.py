@@ -95,9 +95,8 @@ def test_a_hit_extends_the_month_and_a_reviewer_is_not_overwritten(machines: tup
         lambda value: value + b" " * 40_000,
         lambda value: CODEC.encode(fingerprint(7)) or value,
         lambda value: ValueCodec(b"x" * 32).encode(fingerprint()) or value,
-        lambda _: b"",
     ],
-    ids=["cut", "version", "flag", "text", "expiry", "too long", "another content", "another key", "empty"],
+    ids=["cut", "version", "flag", "text", "expiry", "too long", "another content", "another key"],
 )
 def test_a_hostile_value_is_a_counted_miss(machines: tuple[Machine, Machine], redis: Server, damage: object) -> None:
     one, two = machines
@@ -108,6 +107,18 @@ def test_a_hostile_value_is_a_counted_miss(machines: tuple[Machine, Machine], re
     redis.client().set(key, damage(value))  # type: ignore[operator]
     assert two.fingerprints.find(content(), NOW) is None
     assert two.counters["cache_refused"] == 1
+
+
+def test_a_key_of_another_type_is_a_miss_and_is_overwritten(machines: tuple[Machine, Machine], redis: Server) -> None:
+    one, two = machines
+    redis.client().rpush(key_of(CODEC.space, content()), "x")
+    assert two.fingerprints.find(content(), NOW) is None
+    assert two.counters["cache_refused"] == 1
+    two.fingerprints.touch({content(): 1}, NOW + 9)
+    one.fingerprints.put(fingerprint())
+    assert two.fingerprints.find(content(), NOW) == fingerprint()
+    assert not one.cache.is_away
+    assert not two.cache.is_away
 
 
 def test_a_value_that_is_too_long_stays_at_home(machines: tuple[Machine, Machine], redis: Server) -> None:
