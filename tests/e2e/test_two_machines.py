@@ -17,7 +17,7 @@ from tests.scaleout.redis.redis_servers import Server
 from tests.scaleout.redis.shared_state import frontier_of
 
 __all__ = ["redis", "redis_server"]
-pytestmark = pytest.mark.services
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]  # two filters: on a busy machine each wait is put off
 
 
 @pytest.fixture
