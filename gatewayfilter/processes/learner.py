@@ -81,7 +81,7 @@ class _Learner:
         self._stop = asyncio.Event()
         if on_read_only_disk(settings):
             raise StartupError(f"the state folder {settings.data_dir} is read-only: nothing can be learned or published")
-        self._store: Store = open_store(settings)
+        self._store: Store = open_store(settings, counters=self._counters)
         self._notifier = notifier(settings, self._store, self._counters)
         self._jobs = _Jobs(settings)
         self._training = _Jobs(settings)  # of its own: nothing waits to be published meanwhile
