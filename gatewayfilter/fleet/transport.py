@@ -175,6 +175,7 @@ class Transport:
         watchdog.start()
         try:
             yield connection
+            _refuse_late(watchdog)
         except TransportError:
             self.close()
             raise
@@ -200,6 +201,12 @@ class Transport:
         connection.connect()
         connection.sock.settimeout(self._answer_s)
         return connection
+
+
+def _refuse_late(watchdog: threading.Timer) -> None:
+    """Refuses an answer that was ended: one whose head was cut looks empty to the library."""
+    if watchdog.finished.is_set():
+        raise TransportError("the publisher's answer cannot be used: it took too long")
 
 
 def _shut(sock: socket.socket | None) -> None:

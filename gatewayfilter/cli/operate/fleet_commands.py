@@ -92,7 +92,7 @@ def add_follower(invocation: Invocation, *, name: str) -> None:
     say(token)
 
 
-@follower_group.command("remove", examples=("gatewayfilter fleet follower remove north-school",))
+@follower_group.command("remove", examples=("gatewayfilter fleet follower remove north-school",), prints_data=True)
 @click.argument("name")
 @click.pass_obj
 def remove_follower(invocation: Invocation, *, name: str) -> None:
@@ -100,7 +100,10 @@ def remove_follower(invocation: Invocation, *, name: str) -> None:
     from gatewayfilter.wiring.fleet import members
 
     members(invocation.settings()).remove(name)
-    say(f"Removed the follower {name}.")
+    if invocation.json:
+        print_json({"removed": name})
+    else:
+        say(f"Removed the follower {name}.")
 
 
 @follower_group.command("list", examples=("gatewayfilter fleet follower list",), prints_data=True)

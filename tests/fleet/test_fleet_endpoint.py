@@ -1,0 +1,193 @@
+"""The endpoint and the transport over real sockets, and publishers that do not behave."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from gatewayfilter.errors import FleetError, MissingFollowerError
+from gatewayfilter.fleet.endpoint import FleetEndpoint
+from gatewayfilter.fleet.export import copy_export
+from gatewayfilter.fleet.follower_state import Fault
+from gatewayfilter.fleet.health import HealthBoard, Report, read_board, read_report, write_report
+from gatewayfilter.fleet.members import Members, read_token
+from gatewayfilter.fleet.transport import Transport, TransportError
+from gatewayfilter.telemetry import Counters
+
+NAME = "a" * 64
+BLOB = bytes(range(256)) * 1_000
+REPORT = Report("1.0", 7, 60, 1_000, 0, 0, 0, Fault.OK, 2)
+
+
+class Served:
+    def __init__(self, home: Path) -> None:
+        (home / "export" / "blobs").mkdir(parents=True)
+        (home / "export" / "manifest").write_bytes(b"signed")
+        (home / "export" / "blobs" / NAME).write_bytes(BLOB)
+        self.members = Members(home / "followers.json")
+        self.token = self.members.add("north")
+        self.board = HealthBoard(home / "health.json")
+        self.counters = Counters()
+        endpoint = FleetEndpoint(home / "export", self.members, self.board, self.counters)
+        config = uvicorn.Config(endpoint, log_config=None, lifespan="off", access_log=False)
+        self.server = uvicorn.Server(config)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve([self.listener])), daemon=True)
+
+    def transport(self, token: str | None = None) -> Transport:
+        return Transport(self.address, self.token if token is None else token, answer_s=5.0)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("served"))
+    made.thread.start()
+    while not made.server.started:
+        time.sleep(0.01)
+    yield made
+    made.server.should_exit = True
+    made.thread.join(5)
+
+
+def test_manifest_and_parts_of_files(served: Served) -> None:
+    with closing(served.transport()) as transport:
+        first = transport.manifest("", 100)
+        assert (first.status, first.body) == (200, b"signed")
+        assert transport.manifest(first.etag, 100).status == 304
+        assert transport.blob(NAME, len(BLOB)) == BLOB
+        assert b"".join(transport.span(NAME, 1_000, 70_000)) == BLOB[1_000:71_000]
+
+
+@pytest.mark.parametrize("token", ["", "gwfleet_" + "x" * 43, "x" * 9_000])
+def test_without_a_token_nothing_is_served(served: Served, token: str) -> None:
+    with closing(served.transport(token)) as transport, pytest.raises(TransportError) as caught:
+        transport.manifest("", 100)
+    assert caught.value.status in {401, 400, 431}
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/api/v1/status", "/blobs/../../signing.key", "/blobs/" + "b" * 64, "/metrics"])
+def test_nothing_else_is_served(served: Served, path: str) -> None:
+    with closing(served.transport()) as transport, pytest.raises(TransportError) as caught:
+        transport._get(path, {}, 100, {200})
+    assert caught.value.status == 404
+
+
+def test_reports_are_taken_once_a_minute(served: Served) -> None:
+    with closing(served.transport()) as transport:
+        assert transport.report(b"{}") == 400
+        assert transport.report(b"x" * 5_000) == 413
+        assert transport.report(write_report(REPORT)) == 204
+        assert transport.report(write_report(REPORT)) == 429
+    served.board.write({"north"})
+    assert read_board(served.board._path)["north"][1] == REPORT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"null",
+        write_report(REPORT).replace(b'"sequence":7', b'"sequence":1e400'),
+        write_report(REPORT).replace(b'"1.0"', b'"\\u202e"'),
+        write_report(REPORT).replace(b'"ok"', b'"fine"'),
+        write_report(REPORT).replace(b'"workers":2', b'"workers":true'),
+        b"[" * 2_000,
+    ],
+)
+def test_reports_that_are_none(data: bytes) -> None:
+    with pytest.raises(FleetError):
+        read_report(data)
+
+
+def test_members(tmp_path: Path) -> None:
+    members = Members(tmp_path / "followers.json")
+    token = members.add("north")
+    assert token not in (tmp_path / "followers.json").read_text()
+    assert (tmp_path / "followers.json").stat().st_mode & 0o777 == 0o600
+    assert Members(tmp_path / "followers.json").find(read_token(f" {token}\n")) == "north"
+    for name in ("north", "", "a/b", "é", "x" * 65):
+        with pytest.raises(FleetError):
+            members.add(name)
+    members.remove("north")
+    assert members.find(token) is None
+    with pytest.raises(MissingFollowerError):
+        members.remove("north")
+    with pytest.raises(FleetError):
+        read_token("gwfleet_short")
+
+
+def test_an_export_is_copied_for_a_web_server(tmp_path: Path) -> None:
+    (tmp_path / "export" / "blobs").mkdir(parents=True)
+    (tmp_path / "export" / "manifest").write_bytes(b"signed")
+    (tmp_path / "export" / "blobs" / NAME).write_bytes(BLOB)
+    assert copy_export(tmp_path / "export", tmp_path / "www") == len(BLOB) + 6
+    assert copy_export(tmp_path / "export", tmp_path / "www") == 6
+    assert (tmp_path / "www" / "blobs" / NAME).read_bytes() == BLOB
+
+
+@contextmanager
+def answering(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """A server that reads a request and answers as it likes."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    answer(connection)
+            except OSError:
+                return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join(5)
+
+
+def dripping(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nX-")
+    for _ in range(100):
+        connection.sendall(b"a")
+        time.sleep(0.05)
+
+
+def plain(text: bytes) -> Callable[[socket.socket], None]:
+    return lambda connection: connection.sendall(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (dripping, "too long|closed|cannot be used"),
+        (plain(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"), "redirect"),
+        (plain(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n\x1f\x8b\x08aaaaaa"), "compresses"),
+        (plain(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\ncut"), "cut off|cannot be used"),
+        (plain(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000), "longer than"),
+        (plain(b"SSH-2.0-OpenSSH\r\n"), "cannot be used"),
+        (plain(b""), "cannot be used"),
+    ],
+)
+def test_publishers_that_do_not_behave(answer: Callable[[socket.socket], None], words: str) -> None:
+    began = time.monotonic()
+    with (
+        answering(answer) as address,
+        closing(Transport(address, "", answer_s=0.5)) as transport,
+        pytest.raises(TransportError, match=words),
+    ):
+        transport.manifest("", 1_000)
+    assert time.monotonic() - began < 20
+
+
+def test_a_server_without_ranges_is_told() -> None:
+    whole = plain(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
+    with answering(whole) as address, closing(Transport(address, "")) as transport, pytest.raises(TransportError, match="ranges"):
+        list(transport.span(NAME, 10, 10))

@@ -1,0 +1,150 @@
+"""The guide of docs/fleet.md with real processes: one publisher, two followers, and publishers that are killed or replaced."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from tests.fleet.conftest import HOSTS
+from tests.fleet.fleet_fakes import publish_hosts
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def command(home: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "gatewayfilter.cli", *arguments, "--data-dir", str(home), "--json"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in codes, done.stderr.decode()
+    return json.loads(done.stdout) if done.stdout.strip() else {}
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        return int(listener.getsockname()[1])
+
+
+class PublishingProcess:
+    """The process of a publisher's fleet, as the supervisor starts it."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        self.home, self.port = home, port
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        code = (
+            "import sys; from pathlib import Path; from gatewayfilter.config import load;"
+            "from gatewayfilter.processes.fleet import run_fleet;"
+            "run_fleet(load(options={'data_dir': Path(sys.argv[1])}).settings)"
+        )
+        self.process = subprocess.Popen([sys.executable, "-c", code, str(self.home)], env=os.environ, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if (self.home / "fleet" / "export" / "manifest").exists() and self.answers():
+                return self.process
+            time.sleep(0.1)
+        raise AssertionError("the publisher does not answer")
+
+    def answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        self.process.wait(20)
+
+
+@pytest.fixture
+def publishing(tmp_path: Path) -> Iterator[PublishingProcess]:
+    home, port = tmp_path / "publisher", free_port()
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(f'[fleet]\nlisten = "127.0.0.1:{port}"\n')
+    publish_hosts(SnapshotFolder(home / "snapshots"), HOSTS)
+    command(home, "fleet", "init")
+    command(home, "list", "add", "--block", "casino.example")
+    made = PublishingProcess(home, port)
+    yield made
+    if made.process.poll() is None:
+        made.end()
+
+
+def follow(publishing: PublishingProcess, home: Path) -> Path:
+    key = command(publishing.home, "fleet", "key")["keys"][0]
+    token = command(publishing.home, "fleet", "follower", "add", home.name)["token"]
+    home.mkdir(mode=0o700)
+    (home / "token").write_text(token)
+    (home / "config.toml").write_text(
+        f'[fleet]\nfollow = "http://127.0.0.1:{publishing.port}"\nkey = "{key}"\ntoken_file = "{home / "token"}"\n'
+    )
+    return home
+
+
+def test_one_publisher_and_two_followers(publishing: PublishingProcess, tmp_path: Path) -> None:
+    homes = [follow(publishing, tmp_path / name) for name in ("north", "south")]
+    for home in homes:
+        assert command(home, "fleet", "pull")["fault"] == "ok"
+        found = command(home, "check", "https://casino.example/", codes=(1,))
+        assert "from the fleet's publisher" in json.dumps(found)
+        command(home, "check", "https://host-7.example/", codes=(1,))
+        assert command(home, "fleet", "status")["state"]["fault"] == "ok"
+    command(homes[0], "list", "add", "--allow", "casino.example")
+    command(homes[0], "check", "https://casino.example/")
+    time.sleep(2)
+    followers = command(publishing.home, "fleet", "status")["followers"]
+    assert [(row["name"], row["report"]["fault"]) for row in followers] == [("north", "ok"), ("south", "ok")]
+    publishing.end(signal.SIGKILL)
+    assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "unreachable"
+    command(homes[1], "check", "https://host-7.example/", codes=(1,))
+    command(publishing.home, "list", "add", "--block", "later.example")
+    publishing.start()
+    time.sleep(3)
+    assert command(homes[1], "fleet", "pull")["fault"] == "ok"
+    command(homes[1], "check", "https://later.example/", codes=(1,))
+    command(publishing.home, "fleet", "follower", "remove", "south")
+    assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "refused-token"
+
+
+def test_a_publisher_killed_in_a_transfer_and_a_follower_too(publishing: PublishingProcess, tmp_path: Path) -> None:
+    home = follow(publishing, tmp_path / "north")
+    pull = [sys.executable, "-m", "gatewayfilter.cli", "fleet", "pull", "--data-dir", str(home)]
+    with subprocess.Popen(pull, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while not any((home / "fleet" / "incoming").glob("*")) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        publishing.end(signal.SIGKILL)
+        process.send_signal(signal.SIGKILL)
+    publishing.start()
+    assert command(home, "fleet", "pull")["fault"] == "ok"
+    command(home, "check", "https://host-7.example/", codes=(1,))
+    assert not any((home / "fleet" / "incoming").glob("*"))
+
+
+@pytest.mark.real
+def test_a_full_disk_is_a_fault_and_nothing_else(publishing: PublishingProcess, tmp_path: Path) -> None:
+    """On a small file system in a mount namespace of its own."""
+    home = follow(publishing, tmp_path / "north")
+    script = (
+        f"mount -t tmpfs -o size=20m tmpfs {home}/fleet && "
+        f"{sys.executable} -m gatewayfilter.cli fleet pull --json --data-dir {home}; df {home}/fleet >&2"
+    )
+    (home / "fleet").mkdir(mode=0o700)
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, check=False)
+    if b"unshare" in done.stderr or b"mount" in done.stderr:
+        pytest.skip("no mount namespaces here")
+    assert json.loads(done.stdout)["fault"] == "disk"
+    assert command(home, "fleet", "pull")["fault"] == "ok"
