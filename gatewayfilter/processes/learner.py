@@ -11,12 +11,13 @@ from contextlib import suppress
 
 from gatewayfilter.addresses.neighbours import read_neighbours
 from gatewayfilter.config import NotifyEvent, Settings
-from gatewayfilter.errors import GatewayFilterError, SnapshotError, StartupError
+from gatewayfilter.errors import GatewayFilterError, StartupError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.own_model import OwnModel, decided_counts, retrain
 from gatewayfilter.private_files import private
 from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import low_priority
+from gatewayfilter.processes.published_snapshot import PublishedSnapshot
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
@@ -85,10 +86,11 @@ class _Learner:
         self._notifier = notifier(settings, self._store, self._counters)
         self._jobs = _Jobs(settings)
         self._training = _Jobs(settings)  # of its own: nothing waits to be published meanwhile
-        self._published_seq, self._published = self._snapshot_facts()
+        self._published = PublishedSnapshot(settings)
         self._tried_at = time.monotonic()
-        put_back = self._store.feed.last_seq() < self._published_seq  # a backup of the database
-        self._outdated = put_back or self._published < _newest_list(settings)
+        self._outdated = self._published.is_of_another_database(self._store) or self._published.created_at < _newest_list(
+            settings
+        )
         self._republish_at = 0.0
         self._republish_after_s = REPUBLISH_AFTER_S
         self._has_failed = False
@@ -152,12 +154,15 @@ class _Learner:
         self._status.write(
             state="learning" if self._settings.learn.enabled else "keeping up",
             feed_seq=await asyncio.to_thread(self._store.feed.last_seq),
-            published_seq=self._published_seq,
+            published_seq=self._published.feed_seq,
             counters=self._counters.as_dict(),
         )
 
     async def _publish_when_due(self) -> None:
-        waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published_seq
+        if not self._outdated and await asyncio.to_thread(self._published.is_of_another_database, self._store):
+            _log.warning("the database is not the one that the snapshot was made from; everything is published again")
+            self._outdated = True
+        waiting = await asyncio.to_thread(self._store.feed.last_seq) - self._published.feed_seq
         age_s = time.monotonic() - self._tried_at
         learn = self._settings.learn
         is_due = self._outdated or waiting >= learn.publish_after or (waiting and age_s >= learn.publish_interval_s)
@@ -187,9 +192,9 @@ class _Learner:
         had_failed, self._has_failed = self._has_failed, not await self._jobs.run(job)
         self._retry_after_s = min(2 * self._retry_after_s, RETRY_AFTER_MOST_S) if had_failed else REPUBLISH_AFTER_S
         if not self._has_failed:
-            before = self._published
-            self._published_seq, self._published = await asyncio.to_thread(self._snapshot_facts)
-            if self._published != before:
+            before = self._published.created_at
+            await asyncio.to_thread(self._published.refresh)
+            if self._published.created_at != before:
                 self._counters.add("publishes")
 
     async def _recheck(self) -> None:
@@ -294,17 +299,6 @@ class _Learner:
 
         if self._settings.learn.retrain and await asyncio.to_thread(is_due):
             await self._training.run(_retrain_job)
-
-    def _snapshot_facts(self) -> tuple[int, float]:
-        """Returns the newest list change that the snapshot in use holds, and when it was made (Unix seconds)."""
-        try:
-            snapshot, _ = snapshot_folder(self._settings).open_newest(verify=False)
-        except SnapshotError:
-            return 0, 0.0
-        try:
-            return snapshot.info.feed_seq, snapshot.info.created_at
-        finally:
-            snapshot.close()
 
 
 def _newest_list(settings: Settings) -> float:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Self
 
 from gatewayfilter.errors import StoreError
@@ -37,6 +38,7 @@ from gatewayfilter.store.repositories.traffic.log_terms_table import SqlLogIndex
 from gatewayfilter.store.repositories.traffic.quota_usage import SqlQuotaUsage
 from gatewayfilter.store.sql.database import BUSY_TIMEOUT_S, Area, Database
 from gatewayfilter.store.sql.file_space import tidy_file
+from gatewayfilter.store.sql.new_file import new_file
 from gatewayfilter.store.sql.schema_version import bring_to_head
 
 _log = logging.getLogger(__name__)
@@ -110,24 +112,44 @@ class Store:
         self.backup = SqlBackup(database)
 
     @classmethod
-    def open(cls, url: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S, before_upgrade: Callable[[], None] | None = None) -> Self:
+    def open(
+        cls,
+        url: str,
+        *,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        before_upgrade: Callable[[], None] | None = None,
+        fill: Callable[[Self], None] | None = None,
+    ) -> Self:
         """Opens the database with this SQLAlchemy URL; creates or migrates it when needed.
 
         Args:
             url: `sqlite:///FILE` or `postgresql+psycopg://…`.
             busy_timeout_s: maximum wait of a SQLite write for another process.
             before_upgrade: called before an existing database is migrated; it may raise to prevent that.
+            fill: writes into a SQLite database that is new, before any other process can see it.
 
         Raises:
             StoreError: it cannot be opened, is damaged, belongs to another program, or has a newer schema than this program.
         """
         database = Database.from_url(url, busy_timeout_s=busy_timeout_s)
         try:
+            if fill is not None and database.path is not None and not database.path.exists():
+                cls._make_filled(database.path, fill)
             bring_to_head(database, before_upgrade)
         except BaseException:
             database.close()
             raise
         return cls(database)
+
+    @classmethod
+    def _make_filled(cls, path: Path, fill: Callable[[Self], None]) -> None:
+        with new_file(path) as aside:
+            if aside is not None:
+                store = cls.open(f"sqlite:///{aside}")
+                try:
+                    fill(store)
+                finally:
+                    store.close()
 
     def learning(self) -> AbstractContextManager[None]:
         """Runs all writes of the thread meanwhile in one transaction: a verdict and its entries."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ def open_store(
 ) -> Store:
     """Opens the database, made or migrated when needed, with the queue that machines share before its own.
 
+    A database file that was lost is made again from the newest snapshot.
+
     Args:
         settings: the state folder and the database.
         before_upgrade: called before an existing database is migrated; it may raise to prevent that.
@@ -66,10 +69,17 @@ def open_store(
     from gatewayfilter.wiring.shared import share_queue
 
     prepare_data_dir(settings)
-    store = Store.open(settings.store_url, before_upgrade=before_upgrade)
+    fill = partial(_fill, settings) if (settings.data_dir / "snapshots").is_dir() else None  # else it is the first start
+    store = Store.open(settings.store_url, before_upgrade=before_upgrade, fill=fill)
     store.frontier.max_waiting = settings.crawl.max_waiting
     share_queue(settings, store, counters)
     return store
+
+
+def _fill(settings: Settings, store: Store) -> None:
+    from gatewayfilter.wiring.recovery import fill_from_snapshot
+
+    fill_from_snapshot(settings, store)
 
 
 def snapshot_folder(settings: Settings) -> SnapshotFolder:

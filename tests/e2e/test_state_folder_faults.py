@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,37 @@ def test_a_ca_that_is_removed_is_put_back(state: Path, part: str) -> None:
         until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
         assert (ca / "mitmproxy-ca.pem").read_bytes() == content
         assert "it was put back" in gateway.log.read_text()
+
+
+@pytest.mark.parametrize("fate", ["lost", "older"])
+def test_a_database_that_is_lost_or_replaced_while_it_runs(state: Path, fate: str) -> None:
+    """People's rules come back from the snapshot, or are those of the older copy; what is added then is in force at once."""
+
+    def blocked(host: str) -> bool:
+        return gateway.get(f"http://{host}/").reason == "manual-block"
+
+    def add(host: str) -> None:
+        done = gateway.cli("list", "add", "--block", host)
+        assert done.returncode == 0, done.stderr
+
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        database = state / "gatewayfilter.sqlite3"
+        add("first.test")
+        older = state.with_name("older.sqlite3")
+        with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(older)) as copy:
+            source.backup(copy)
+        add("second.test")
+        assert gateway.cli("publish").returncode == 0
+        until("block", lambda: blocked("second.test"))
+        for suffix in ("", "-wal", "-shm"):
+            database.with_name(database.name + suffix).unlink(missing_ok=True)
+        if fate == "older":
+            older.rename(database)
+        until("another database", database.exists)
+        add("third.test")
+        until("block", lambda: all(blocked("third.test") for _ in range(6)), 30.0)
+        kept = {"first.test", "third.test"} | ({"second.test"} if fate == "lost" else set())
+        until("rules", lambda: all(blocked(host) for host in kept for _ in range(6)))
+        until("end of others", lambda: blocked("second.test") == (fate == "lost"), 30.0)
+        assert {rule["pattern"].removeprefix(".") for rule in gateway.json("list", "show")} >= kept
+        assert "Traceback" not in gateway.log.read_text()

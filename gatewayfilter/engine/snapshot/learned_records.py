@@ -124,6 +124,17 @@ class LearnedRecords:
             return None
         if number >= self._count:
             raise SnapshotError("a learned entry has no record")
+        return self._read(number)
+
+    def __iter__(self) -> Iterator[LearnedEntry]:
+        """Yields all entries.
+
+        Raises:
+            SnapshotError: a record cannot be read.
+        """
+        return map(self._read, range(self._count))
+
+    def _read(self, number: int) -> LearnedEntry:
         if number:
             begin, end = _PAIR.unpack_from(self._data, self._ends + _COUNT.size * (number - 1))
         else:

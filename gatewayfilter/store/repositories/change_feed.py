@@ -6,7 +6,7 @@ from dataclasses import fields
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, case, func, insert, select
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from gatewayfilter.model import (
     Change,
@@ -19,7 +19,7 @@ from gatewayfilter.model import (
     from_record,
     to_record,
 )
-from gatewayfilter.store.sql.database import Database
+from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.prepared_query import PreparedQuery
 from gatewayfilter.store.sql.schema import LIST_CHANGES
 
@@ -56,6 +56,8 @@ _PAGE = 10_000
 """Rows that the driver fetches at once."""
 
 _INSERT = insert(LIST_CHANGES)
+_GAP = 1_000_000
+"""More steps than a feed holds that no snapshot contains."""
 
 
 class SqlChangeFeed:
@@ -95,6 +97,22 @@ class SqlChangeFeed:
             for page in rows.partitions():
                 changed.update((key, None if payload is None else _learned_entry(payload)) for key, payload in page)
         return changed
+
+    def begin_after(self, seq: int) -> None:
+        """Lets the numbers of a feed in SQLite go on far above those of another one, and forgets its steps so far.
+
+        For a database that takes the place of a lost one: processes that follow the lost one have read at most its last step,
+        which is not known. PostgreSQL's feeds are not changed.
+        """
+        if not self._database.path:
+            return
+        with self._database.write(Area.LISTS) as connection:
+            first = max(seq, connection.scalar(_LAST) or 0) + _GAP
+            connection.execute(delete(LIST_CHANGES))
+            # A step of a rule that never was: it changes nothing, and holds the number.
+            rule = ManualRule(0, ListAction.ALLOW, EntryKind.HOST, "none.invalid")
+            row = {"seq": first, "kind": ChangeKind.MANUAL_REMOVED.value, "payload": _payload(rule)}
+            connection.execute(_INSERT, row)
 
     def mark(self, seq: int) -> str:
         """Returns a text that identifies a step, `""` when there is none; for 0 that of a feed with no deleted steps."""

@@ -20,9 +20,10 @@ _OF_DATA = (
 )
 """Faults of what was written: it would be refused again."""
 
+_REPAIR = "move it away and a new one is made (`gatewayfilter db repair` does both), or restore a backup"
 _SQLITE_SENTENCES = {
-    sqlite3.SQLITE_NOTADB: "{name} is not a database: move it away and a new one is made, or restore a backup",
-    sqlite3.SQLITE_CORRUPT: "the database {name} is damaged: move it away and a new one is made, or restore a backup",
+    sqlite3.SQLITE_NOTADB: "{name} is not a database: " + _REPAIR,
+    sqlite3.SQLITE_CORRUPT: "the database {name} is damaged: " + _REPAIR,
     sqlite3.SQLITE_READONLY: "the database {name} cannot be written: check the owner and mode of the file and of its folder",
     sqlite3.SQLITE_PERM: "the database {name} may not be opened: check the owner and mode of the file and of its folder",
     sqlite3.SQLITE_AUTH: "the database {name} may not be opened: check the owner and mode of the file and of its folder",

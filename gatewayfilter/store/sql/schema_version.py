@@ -13,6 +13,8 @@ from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import HEAD, METADATA
 
 _MIGRATIONS = Path(__file__).parents[1] / "migrations"
+_INTEGRITY = text("PRAGMA integrity_check(20)")
+_FOREIGN_KEYS = text("PRAGMA foreign_key_check")
 _VERSION = text("SELECT version_num FROM alembic_version")
 
 
@@ -28,6 +30,11 @@ class SchemaStatus:
     current: str
     head: str
 
+    @property
+    def is_newer(self) -> bool:
+        """Whether the database is of a later version of the program."""
+        return bool(self.current) and self.current not in known_schemas()
+
 
 def schema_status(url: str) -> SchemaStatus:
     """Returns the versions; the database is neither created nor changed.
@@ -40,6 +47,21 @@ def schema_status(url: str) -> SchemaStatus:
             return SchemaStatus("", HEAD)
         with database.read() as connection:
             return SchemaStatus(_current(connection, database), HEAD)
+
+
+def faults_of(url: str) -> list[str]:
+    """Returns what SQLite finds wrong in its file, a line each; nothing for a missing file, and for PostgreSQL.
+
+    Raises:
+        StoreError: it cannot be read at all.
+    """
+    with closing(Database.from_url(url)) as database:
+        if database.path is None or not database.path.exists():
+            return []
+        with database.read() as connection:
+            found = [str(line) for (line,) in connection.execute(_INTEGRITY)]
+            found += [f"a row of {row[0]} refers to one that is missing" for row in connection.execute(_FOREIGN_KEYS)]
+    return [line for line in found if line != "ok"]
 
 
 def upgrade(url: str) -> None:
