@@ -97,15 +97,10 @@ class SparkJob:
         self._version = ""
         self._sent: Broadcast[bytes] | None = None
 
-    def start(self, *, once: bool = False) -> StreamingQuery:
-        """Starts the query.
-
-        Args:
-            once: it ends when all records that are there are decided.
-        """
+    def start(self) -> StreamingQuery:
+        """Starts the query, which goes on from the checkpoint."""
         writer = self._records().writeStream.foreachBatch(self.decide).option("checkpointLocation", self._options.checkpoint)
-        every = {"availableNow": True} if once else {"processingTime": f"{self._options.every_s} seconds"}
-        return writer.trigger(**every).start()
+        return writer.trigger(processingTime=f"{self._options.every_s} seconds").start()
 
     def decide(self, frame: DataFrame, number: int) -> None:
         """Decides a micro-batch and writes it.

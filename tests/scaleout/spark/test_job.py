@@ -1,0 +1,98 @@
+"""The Spark job on a real Spark: a killed driver loses nothing, and Parquet holds each record once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
+from gatewayfilter.model import Source
+from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
+
+kafka = pytest.importorskip("confluent_kafka")
+kafka_admin = pytest.importorskip("confluent_kafka.admin")
+pytest.importorskip("pyspark")
+parquet = pytest.importorskip("pyarrow.parquet")
+pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(500)]
+RECORDS = 12_000
+
+
+def _publish(folder: Path, listed: str) -> None:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_keys(builder.add_source(Source("black", category="gambling")), [f".{listed}"])
+    SnapshotFolder(folder).publish(builder.build())
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    services_folder()
+    found = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    found.start()
+    yield found
+    found.kill()
+
+
+def _send(broker: KafkaBroker, values: list[bytes]) -> None:
+    producer = kafka.Producer({"bootstrap.servers": broker.address, "acks": "all", "linger.ms": 50})
+    for number, value in enumerate(values):
+        producer.produce("spark-in", value, partition=number % 2)
+    assert producer.flush(60) == 0
+
+
+def _job(broker: KafkaBroker, folder: Path, *more: str) -> subprocess.Popen[bytes]:
+    jars = ",".join(map(str, sorted((services_folder() / "spark").glob("*.jar"))))
+    command = [
+        *(sys.executable, "-m", "gatewayfilter.cli", "stream", "spark", "--brokers", broker.address, "--topic", "spark-in"),
+        *("--output", str(folder / "out"), "--checkpoint", str(folder / "state"), "--rules", str(folder / "rules")),
+        *("--master", "local[2]", "--jars", jars, "--most", "6000", "--every", "0.1", *more),
+    ]
+    log = (folder / "log").open("ab")
+    return subprocess.Popen(
+        command, stdout=log, stderr=log, env={**os.environ, "GATEWAYFILTER_DATA_DIR": str(folder)}, start_new_session=True
+    )
+
+
+def _batches(folder: Path) -> set[str]:
+    return {path.parent.name for path in (folder / "out" / "counts").glob("batch=*/_SUCCESS")}
+
+
+def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = parquet.read_table(folder / "out" / name, partitioning=None).to_pylist()
+    return rows
+
+
+def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(broker: KafkaBroker, tmp_path: Path) -> None:
+    _publish(tmp_path / "rules", "bad.test")
+    admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
+    for future in admin.create_topics([kafka_admin.NewTopic("spark-in", 2, 1)]).values():
+        future.result(30)
+    urls = [f"http://{'bad' if number % 4 == 0 else 'h'}.test/{number}" for number in range(RECORDS)]
+    _send(broker, [json.dumps({"url": url, "time": 60.0, "client": "192.0.2.1"}).encode() for url in urls] + [b"{", b"\xff"])
+    first = _job(broker, tmp_path)
+    try:
+        end = time.monotonic() + 200
+        while not _batches(tmp_path):
+            assert time.monotonic() < end, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
+            time.sleep(0.1)
+    finally:
+        os.killpg(first.pid, 9)  # the driver with its JVM and workers
+        first.wait(30)
+    _publish(tmp_path / "rules", "h.test")
+    assert _job(broker, tmp_path, "--once").wait(250) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
+    records = _rows(tmp_path, "records")
+    assert sorted(row["url"] for row in records) == sorted(urls)
+    assert len({row["key"] for row in records}) == RECORDS
+    hosts = [row for row in _rows(tmp_path, "counts") if row["dimension"] == "host"]
+    assert sum(row["records"] for row in hosts) == RECORDS
+    assert len(_rows(tmp_path, "dead")) == 2
+    for row in records:
+        assert row["action"] == "block" or (row["rules_version"][:17] == "snapshot-00000001") is ("/h.test" in row["url"])
