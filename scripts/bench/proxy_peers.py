@@ -64,7 +64,7 @@ def squid(folder: Path, port: int, authority: Path, origin_ca: Path) -> Iterator
         f"access_log stdio:{folder}/access.log\ncache_log {folder}/cache.log\npid_filename {folder}/pid\n"
         f"coredump_dir {folder}\nshutdown_lifetime 1 seconds\n"
     )
-    with _running([command, "-N", "-f", str(folder / "squid.conf")]) as pid:
+    with _running([command, "-N", "-n", f"bench{port}", "-f", str(folder / "squid.conf")]) as pid:
         yield pid
 
 
