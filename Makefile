@@ -111,6 +111,10 @@ train: $(BENCH) ## Train the bundled text model (DATA=FOLDER with the real texts
 fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses)
 	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_adblock.py $(ARGS)
 
+.PHONY: chaos
+chaos: $(DEV) ## Kill processes of a running filter at random, under traffic (ARGS="--kills 200 --seed 7")
+	@PYTHONPATH=. $(BIN)/python tests/e2e/chaos.py $(ARGS)
+
 .PHONY: attack
 attack: $(DEV) ## Attack the running filter with a client that may send anything (ARGS="--minutes 10 --seed 7")
 	@PYTHONPATH=. $(BIN)/python tests/security/attack.py $(ARGS)
