@@ -8,10 +8,9 @@ from itertools import batched
 from typing import TYPE_CHECKING, Final
 
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.wiring.storage import snapshot_folder
 
 if TYPE_CHECKING:
-    from gatewayfilter.config import Settings
+    from gatewayfilter.engine.snapshot.folder import SnapshotFolder
     from gatewayfilter.store import Store
 
 _log = logging.getLogger(__name__)
@@ -19,7 +18,7 @@ _log = logging.getLogger(__name__)
 _CHUNK: Final = 1000
 
 
-def fill_from_snapshot(settings: Settings, store: Store) -> int:
+def fill_from_snapshot(snapshots: SnapshotFolder, store: Store) -> int:
     """Writes what the newest good snapshot holds into an empty database; without a snapshot it stays empty.
 
     The change feed goes on above the numbers of the lost one, so that processes that follow it miss nothing.
@@ -31,7 +30,7 @@ def fill_from_snapshot(settings: Settings, store: Store) -> int:
         StoreError: the database refuses.
     """
     try:
-        snapshot, _ = snapshot_folder(settings).open_newest()
+        snapshot, _ = snapshots.open_newest()
     except SnapshotError:
         return 0
     now = time.time()

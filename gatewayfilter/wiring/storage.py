@@ -79,7 +79,7 @@ def open_store(
 def _fill(settings: Settings, store: Store) -> None:
     from gatewayfilter.wiring.recovery import fill_from_snapshot
 
-    fill_from_snapshot(settings, store)
+    fill_from_snapshot(snapshot_folder(settings), store)
 
 
 def snapshot_folder(settings: Settings) -> SnapshotFolder:
