@@ -170,19 +170,20 @@ class Transport:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise TransportError(f"cannot reach the publisher: {_reason(error)}") from error
-        watchdog = threading.Timer(self._answer_s + size / SLOWEST_BYTES_S, _shut, (connection.sock,))
+        late = threading.Event()
+        watchdog = threading.Timer(self._answer_s + size / SLOWEST_BYTES_S, _shut, (connection.sock, late))
         watchdog.daemon = True
         watchdog.start()
         try:
             yield connection
-            _refuse_late(watchdog)
+            _refuse_late(late)
         except TransportError:
             self.close()
             raise
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            late = "it took too long" if watchdog.finished.is_set() else _reason(error)
-            raise TransportError(f"the publisher's answer cannot be used: {late}") from error
+            why = "it took too long" if late.is_set() else _reason(error)
+            raise TransportError(f"the publisher's answer cannot be used: {why}") from error
         except BaseException:
             self.close()
             raise
@@ -203,14 +204,15 @@ class Transport:
         return connection
 
 
-def _refuse_late(watchdog: threading.Timer) -> None:
+def _refuse_late(late: threading.Event) -> None:
     """Refuses an answer that was ended: one whose head was cut looks empty to the library."""
-    if watchdog.finished.is_set():
+    if late.is_set():
         raise TransportError("the publisher's answer cannot be used: it took too long")
 
 
-def _shut(sock: socket.socket | None) -> None:
-    """Ends a connection from another thread: what waits for it fails."""
+def _shut(sock: socket.socket | None, late: threading.Event) -> None:
+    """Ends a connection from another thread: what waits for it fails, and finds `late` set."""
+    late.set()
     if sock is not None:
         with suppress(OSError):
             socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of a TLS socket, which other threads may be reading

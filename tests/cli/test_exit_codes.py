@@ -80,6 +80,7 @@ NAMED = {
     "user token add": ["nobody", "script"],
     "user token remove": ["77"],
     "audit undo": ["77"],
+    "fleet follower remove": ["nosuch"],
 }
 """Command → arguments that name something that is not there."""
 
@@ -89,20 +90,22 @@ WITHOUT = {
     *("bypass list", "notify test", "notify status", "queue tasks", "queue show", "queue stats", "queue pause", "queue resume"),
     *("queue proxies", "queue retry", "queue clear", "classify", "words add", "words show", "words import", "words export"),
     *("words test", "rules add", "rules list", "learn report", "learn train", "review stats", "review log", "review phrases"),
-    *(
-        "review export",
-        "fingerprints stats",
-        "fingerprints images",
-        "log purge",
-        "report",
-        "stream worker",
-        "stream spark",
-        "gateway up",
-        "gateway down",
-    ),
+    *("review export", "fingerprints stats", "fingerprints images", "log purge", "report", "stream worker", "stream spark"),
+    *("gateway up", "gateway down", "fleet init", "fleet key", "fleet rotate", "fleet export", "fleet pull", "fleet status"),
+    *("fleet follower add", "fleet follower list"),
     *("gateway status", "gateway print", "gateway watch", "setup", "status", "doctor", "pinned-apps list", "proxy-user add"),
     *("proxy-user list", "ca show", "ca export", "ca renew", "backup", "restore", "metrics", "config show", "config check"),
-    *("config schema", "db status", "db upgrade", "user add", "user list", "user token list", "audit list"),
+    *(
+        "config schema",
+        "db status",
+        "db upgrade",
+        "db check",
+        "db repair",
+        "user add",
+        "user list",
+        "user token list",
+        "audit list",
+    ),
 }
 """Commands that name nothing which may be missing: their arguments are new, are files, or are words of the program."""
 

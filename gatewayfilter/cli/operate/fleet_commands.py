@@ -72,7 +72,12 @@ def _show_keys(invocation: Invocation, keys: tuple[bytes, ...]) -> None:
         say(f"{text} (the next one, until `fleet rotate --finish`)")
 
 
-@fleet_group.group("follower", cls=FilterGroup, short_help="The followers that this publisher admits.")
+@fleet_group.group(
+    "follower",
+    cls=FilterGroup,
+    short_help="The followers that this publisher admits.",
+    examples=("gatewayfilter fleet follower list",),
+)
 def follower_group() -> None:
     """The followers that this publisher admits."""
 

@@ -157,12 +157,12 @@ def test_changes_of_commands_are_recorded_and_taken_back(cli: Cli) -> None:
     assert "by " in cli("audit", "list").out
 
 
-def test_what_is_no_list_is_recorded_without_undo(cli: Cli) -> None:
+def test_words_are_recorded_without_undo_and_sources_with_it(cli: Cli) -> None:
     cli("list", "show")  # makes the database
     assert cli("words", "add", "lottery", "--category", "gambling").code == 0
     assert cli("source", "disable", "starter-ads", "--no-publish").code == 0
     found = cli("audit", "list", "--json").json
-    assert [(row["action"], row["undoable"]) for row in found] == [("source.disabled", False), ("words.added", False)]
+    assert [(row["action"], row["undoable"]) for row in found] == [("source.disabled", True), ("words.added", False)]
     assert found[1]["subject"] == "lottery"
 
 

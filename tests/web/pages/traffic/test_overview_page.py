@@ -185,6 +185,7 @@ CODES: dict[str, dict[str, str | int | float]] = {
     "snapshot_refused": {"count": 4},
     "channel": {"name": "webhook", "since": 1e9, "error": "<b>refused"},
     "services": {"error": "<b>no TOML"},
+    "fleet": {"error": "<b>refused"},
     "clock": {},
 }
 
