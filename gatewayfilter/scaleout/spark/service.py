@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -13,8 +15,10 @@ from pyspark.sql import SparkSession
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.scaleout.spark.job import JobOptions, SparkJob
 
-if TYPE_CHECKING:
-    from types import FrameType
+_log = logging.getLogger(__name__)
+
+STARTS: Final = 3
+"""Starts of the query: Spark 4.1's Kafka source fails in its metrics behind a micro-batch that is run again."""
 
 
 def session(master: str = "", jars: str = "", settings: dict[str, str] | None = None) -> SparkSession:
@@ -48,21 +52,32 @@ def serve(spark: SparkSession, options: JobOptions, *, once: bool = False) -> No
     Raises:
         GatewayFilterError: a micro-batch failed; the next start goes on behind the last one that was complete.
     """
-    query = SparkJob(spark, options).start()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        query.stop()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    job = SparkJob(spark, options)
+    stopped = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
     try:
-        if once:  # availableNow fails in Spark's Kafka source where the first micro-batch is one that is run again
-            query.processAllAvailable()
-            query.stop()
-        else:
-            query.awaitTermination()
-    except PySparkException as error:
-        raise GatewayFilterError(f"the Spark job ended: {str(error).splitlines()[0][:500]}") from error
+        for left in reversed(range(STARTS)):
+            try:
+                _run(job, stopped, once=once)
+            except PySparkException as error:
+                why = str(error).splitlines()[0][:500]
+                if not left:
+                    raise GatewayFilterError(f"the Spark job ended: {why}") from error
+                _log.warning("the query is started again from its checkpoint: %s", why)
+            else:
+                return
     finally:
         spark.stop()
+
+
+def _run(job: SparkJob, stopped: Event, *, once: bool) -> None:
+    query = job.start()
+    if once:  # not by availableNow, whose failure on a micro-batch that is run again leaves the query behind
+        query.processAllAvailable()
+        query.stop()
+        return
+    while not stopped.wait(0.2):
+        if query.awaitTermination(1):
+            return
+    query.stop()
