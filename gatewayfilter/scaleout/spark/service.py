@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from threading import Event
 from typing import Final
 
@@ -18,7 +19,10 @@ from gatewayfilter.scaleout.spark.job import JobOptions, SparkJob
 _log = logging.getLogger(__name__)
 
 STARTS: Final = 3
-"""Starts of the query: Spark 4.1's Kafka source fails in its metrics behind a micro-batch that is run again."""
+"""Starts of the query in a row: Spark 4.1's Kafka source fails in its metrics behind a micro-batch that is run again."""
+
+STEADY_S: Final = 300.0
+"""A query that ran for so long before it failed counts as started well."""
 
 
 def session(master: str = "", jars: str = "", settings: dict[str, str] | None = None) -> SparkSession:
@@ -57,11 +61,14 @@ def serve(spark: SparkSession, options: JobOptions, *, once: bool = False) -> No
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     try:
-        for left in reversed(range(STARTS)):
+        left = STARTS
+        while True:
+            began = time.monotonic()
             try:
                 _run(job, stopped, once=once)
             except PySparkException as error:
                 why = str(error).splitlines()[0][:500]
+                left = (STARTS if time.monotonic() - began > STEADY_S else left) - 1
                 if not left:
                     raise GatewayFilterError(f"the Spark job ended: {why}") from error
                 _log.warning("the query is started again from its checkpoint: %s", why)
