@@ -17,6 +17,8 @@ LONGEST_S: Final = 600.0
 STREAM_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _STATE_EVERY: Final = 20
 """Rounds between two events of the state."""
+_PIECE: Final = 1 << 14
+"""Bytes that are written at once: what a slow reader has not taken yet is copied for its connection, a piece at most."""
 _BEGIN: Final = b"retry: 2000\n\n"
 _AWAY: Final = b": the database does not answer\n\n"
 
@@ -65,7 +67,8 @@ async def stream(
             reached, sent = await asyncio.to_thread(batches.after, reached, query, writer)
         except StoreError:
             sent = _AWAY
-        yield sent
+        for begin in range(0, len(sent), _PIECE):
+            yield sent[begin : begin + _PIECE]
         del sent
         await asyncio.sleep(EVERY_S)
 
