@@ -141,7 +141,8 @@ def reference(pattern: str, url: Url) -> bool:
     body = text
     if body.startswith("||"):
         body = body[2:]
-        expression = r"\A[a-z]+://" + ("" if body.startswith("*") else r"(?:[^/:]+\.)?")
+        before = {"*": "", ".": "[^/:]*"}.get(body[:1], r"(?:[^/:]+\.)?")  # `||.` at every dot of the host
+        expression = rf"\A[a-z]+://{before}"
     elif body.startswith("|"):
         body = body[1:]
         expression = r"\A"
