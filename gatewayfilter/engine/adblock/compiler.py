@@ -7,6 +7,7 @@ from math import log2
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.breadth import BreadthGuard, cosmetic_refusal
+from gatewayfilter.engine.adblock.collection_pause import collection_paused
 from gatewayfilter.engine.adblock.index.cosmetic_index import CosmeticRecord, pack_cosmetics
 from gatewayfilter.engine.adblock.index.modifier_index import Group, ParamPlan, addresses_of, group_of, pack_modifiers, param_of
 from gatewayfilter.engine.adblock.index.pattern import PatternShape, shape_of
@@ -155,6 +156,7 @@ class AdblockBuilder:
         self._cosmetics: list[CosmeticRecord] = []
         self._badfilters: dict[tuple[object, ...], set[int]] = {}
 
+    @collection_paused()
     def add_list(self, source: int, lines: Iterable[str]) -> AdblockReport:
         """Adds a list; no line of it raises.
 
@@ -233,6 +235,7 @@ class AdblockBuilder:
                 named.setdefault(source, set()).update(sites)
         return named
 
+    @collection_paused()
     def build(self) -> bytes:
         """Returns the compiled form of everything added so far."""
         network: list[RuleRecord] = []
