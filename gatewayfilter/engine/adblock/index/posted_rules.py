@@ -13,6 +13,9 @@ from gatewayfilter.errors import SnapshotError
 type Near = tuple[int, int, RuleTest | None]
 """Mask, number and remaining test of a rule that may apply between two hosts."""
 
+type Candidates = tuple[tuple[int, int], ...]
+"""(mask, rule) of each."""
+
 _MANY_PAGED = 4
 """With more rules than this that name their pages, they are found by the names of the page."""
 
@@ -115,3 +118,43 @@ class Postings(dict[int, PostedRules]):
     def numbers(self, key: int) -> Sequence[int]:
         """Returns the numbers of a key's rules."""
         return self._rules[self._starts[key] : self._starts[key + 1]]
+
+    def all_numbers(self) -> Sequence[int]:
+        """Returns the numbers of the rules of all keys, in their order."""
+        return self._rules
+
+
+class PostedMasks(dict[int, Candidates]):
+    """Number of a key → masks and numbers of its rules, put together at the first use.
+
+    Args:
+        table: of all rules.
+        postings: the rules by key.
+
+    Attributes:
+        mask: OR of the masks of all rules.
+        size: number of all rules.
+    """
+
+    __slots__ = ("_postings", "_table", "mask", "size")
+
+    def __init__(self, table: RuleTable, postings: Postings) -> None:
+        super().__init__()
+        self._table = table
+        self._postings = postings
+        self.size = len(postings.all_numbers())
+        self.mask = 0
+        for mask in {table.masks[number] for number in postings.all_numbers()}:
+            self.mask |= mask
+
+    def __missing__(self, key: int) -> Candidates:
+        found = self[key] = self._of(self._postings.numbers(key))
+        return found
+
+    def candidates(self) -> Candidates:
+        """Returns masks and numbers of all rules."""
+        return self._of(self._postings.all_numbers())
+
+    def _of(self, numbers: Sequence[int]) -> Candidates:
+        masks = self._table.masks
+        return tuple((masks[number], number) for number in numbers)

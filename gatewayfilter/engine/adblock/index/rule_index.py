@@ -13,23 +13,21 @@ keyword, in place of a hash table of keywords (§2.1): one pass in compiled code
 up every substring of length k in Python.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import host_names
 from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
-from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedRules, Postings
+from gatewayfilter.engine.adblock.index.name_table import HEAD, NameTable, in_parts, pack_name_table
+from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedMasks, PostedRules, Postings
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, PARTY_SHIFT
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
 from gatewayfilter.urls import host_suffixes, registrable_domain
-
-type Candidates = tuple[tuple[int, int], ...]
-"""(mask, rule) of each."""
 
 type Proximity = tuple[int, int, int, tuple[Near, ...]]
 """Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
@@ -56,10 +54,14 @@ def pack_index(plan: IndexPlan) -> list[bytes]:
     """Returns the sections that `RuleIndex` reads."""
     sections = []
     for table in (plan.hosts, plan.literals, plan.sources):
+        keys = list(table) if table is plan.literals else in_parts(table)
         starts = [0]
-        for rules in table.values():
-            starts.append(starts[-1] + len(rules))
-        sections += [pack_names(table), pack_numbers(starts), pack_numbers(rule for rules in table.values() for rule in rules)]
+        rules: list[int] = []
+        for key in keys:
+            rules += table[key]
+            starts.append(len(rules))
+        sections += [pack_names(keys)] if table is plan.literals else pack_name_table(keys)
+        sections += [pack_numbers(starts), pack_numbers(rules)]
     return [*sections, pack_numbers(plan.everywhere)]
 
 
@@ -77,19 +79,16 @@ class RuleIndex:
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
         self._tests = table.tests
-        self._hosts: Mapping[str, int] = sections.numbered_names()
-        self._host_rules = _postings(sections, table, len(self._hosts), by_host=True)
+        self._hosts = NameTable(sections)
+        self._host_rules = _postings(sections, table, self._hosts.count, by_host=True)
         literals = sections.names()
-        postings = _postings(sections, table, len(literals))
-        masks = table.masks
-        self._literals = [tuple((masks[rule], rule) for rule in postings.numbers(number)) for number in range(len(literals))]
-        by_literal = tuple(candidate for candidates in self._literals for candidate in candidates)
-        self._in_url = _union(by_literal)
-        self._few_in_url = by_literal if len(by_literal) <= FEW else ()
+        self._literals = PostedMasks(table, _postings(sections, table, len(literals)))
+        self._in_url = self._literals.mask
+        self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
         self._reach: LiteralReach | None = None
         self._scan, self._at = make_scan(literals)
-        self._sources: Mapping[str, int] = sections.numbered_names()
-        self._source_rules = _postings(sections, table, len(self._sources))
+        self._sources = NameTable(sections)
+        self._source_rules = _postings(sections, table, self._sources.count)
         self._everywhere = sections.numbers()
         self._posted_everywhere: PostedRules | None = None
         self._near = BoundedCache(self._find_near)
@@ -200,14 +199,16 @@ class RuleIndex:
         """Returns the candidate rules between two hosts, those without a test first."""
         certain: list[Near] = []
         tested: list[Near] = []
-        keys = self._hosts
+        parts = self._hosts
         for name in host_suffixes(host):
+            keys = parts[name[:HEAD]]
             if name in keys:
                 posted = self._host_rules[keys[name]]
                 if posted.mask & reach:
                     posted.add_near(host, source, reach, certain, tested)
-        keys = self._sources
-        for name in host_names(source) if source and keys else ():
+        parts = self._sources
+        for name in host_names(source) if source and parts.count else ():
+            keys = parts[name[:HEAD]]
             if name in keys:
                 posted = self._source_rules[keys[name]]
                 if posted.mask & reach:
@@ -239,12 +240,12 @@ class RuleIndex:
 
     def _candidates(self, host: str, lowered: str, bits: int, source: str) -> Iterator[tuple[int, int]]:
         masks = self._table.masks
-        keys = [key for name in host_suffixes(host) if (key := self._hosts.get(name)) is not None]
+        keys = [key for name in host_suffixes(host) if (key := self._hosts.number(name)) is not None]
         yield from ((masks[rule], rule) for key in keys for rule in self._host_rules.numbers(key))
         if self._in_url & bits:
             for hit in self._scan(lowered.encode()):
                 yield from self._literals[hit[self._at]]
-        keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.get(name)) is not None]
+        keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.number(name)) is not None]
         yield from ((masks[rule], rule) for key in keys for rule in self._source_rules.numbers(key))
         yield from ((masks[rule], rule) for rule in self._everywhere)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
@@ -84,6 +83,7 @@ def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
         pack_numbers(record.source | record.ordinal << 16 for record in records),
         pack_numbers(record.mask for record in records),
         pack_numbers(number for pair in cancelled for number in pair),
+        pack_numbers([any(record.rule.conditions.names_clients for record in records if record.needs_test)]),
     ]
 
 
@@ -101,17 +101,13 @@ class RuleTests(dict[int, RuleTest]):
         return test
 
 
-_LOOKED_BACK: Final = 40
-"""Bytes before an option's name that are looked at; spaces alone count as an option."""
-
-
 class RuleTable:
     """Access to rules by number. Tests are compiled once and kept; their number is bounded by that of the rules.
 
     Attributes:
         masks: types, party and flags of each rule.
         has_cancelled: some rules are cancelled by the `$badfilter` of another list.
-        names_clients: some rules may hold for some clients alone.
+        names_clients: some rules hold for some clients alone.
         tests: number → test of the rule's pattern and conditions (`CompiledRule.matches`).
     """
 
@@ -128,8 +124,7 @@ class RuleTable:
         for number, source in zip(pairs[::2], pairs[1::2], strict=True):
             self._cancelled.setdefault(number, set()).add(source)
         self.has_cancelled = bool(pairs)
-        written = bytes(self._texts).lower()
-        self.names_clients = _may_have_option(written, b"client") or _may_have_option(written, b"ctag")
+        self.names_clients = any(sections.numbers())
         self.tests = RuleTests(self)
         self._compiled: dict[int, CompiledRule] = {}
         self._matches: dict[int, AdblockMatch] = {}
@@ -200,17 +195,3 @@ class RuleTable:
                 self.text(number), self.source(number), self._lines[number], bool(mask & EXCEPTION), bool(mask & IMPORTANT)
             )
         return found
-
-
-def _may_have_option(written: bytes, name: bytes) -> bool:
-    """Returns whether an option stands in the texts of rules, in lower case: the name after `$` or `,`, and spaces.
-
-    Many patterns contain `client=` as a parameter of a URL; they do not count.
-    """
-    place = written.find(name)
-    while place >= 0:
-        before = written[max(place - _LOOKED_BACK, 0) : place].rstrip()
-        if not before or before.removesuffix(b"~").rstrip().endswith((b"$", b",")):
-            return True
-        place = written.find(name, place + 1)
-    return False

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from gatewayfilter.errors import SnapshotError
 
-MAGIC = b"GFADB\x00\x00\x02"
+MAGIC = b"GFADB\x00\x00\x03"
 _COUNT = struct.Struct("<I")
 _MAX_SECTIONS = 1_000
 _STEP = 200_000
