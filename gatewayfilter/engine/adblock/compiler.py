@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from math import log2
+from operator import itemgetter
 
 from ahocorasick_rs import BytesAhoCorasick, Implementation
 
@@ -95,11 +96,12 @@ class _Tally:
     def take_back(self, rules: tuple[NetworkRule, ...]) -> None:
         """Records that the rules of a line that was already counted are refused."""
         self._accepted -= _counted(rules)
-        self._kinds[LineKind.NETWORK] -= 1
 
     def count(self, number: int, line: str, parsed: ParsedLine) -> None:
         """Records the outcome of a line."""
-        self._accepted += _counted(parsed.rules)
+        if parsed.kind is LineKind.NETWORK:
+            self._accepted += _counted(parsed.rules)
+            return
         self._kinds[parsed.kind] += 1
         if parsed.kind is LineKind.REJECTED:
             self._show(number, line, parsed.note)
@@ -242,8 +244,9 @@ class AdblockBuilder:
         modifiers: list[RuleRecord] = []
         shapes: tuple[list[PatternShape], list[PatternShape]] = ([], [])
         badfilters = self._badfilters
+        filtered = {identity[0] for identity in badfilters}
         for rule, shape, text, source, line, ordinal in self._records:
-            cancelled_by = frozenset(badfilters.get(rule.identity, ())) if badfilters else _NOBODY
+            cancelled_by = frozenset(badfilters.get(rule.identity, ())) if rule.pattern in filtered else _NOBODY
             if source in cancelled_by:
                 continue
             is_found = shape.is_host or (shape.is_literal and not rule.match_case and len(rule.pattern) <= _LITERAL_LENGTH)
@@ -355,11 +358,9 @@ def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
     if not literals:
         return {}
     automaton = BytesAhoCorasick([literal.encode() for literal in literals], implementation=Implementation.ContiguousNFA)
-    counts = [0] * len(literals)
     haystack = "\n".join(literal for shape in shapes for literal in shape.literals).encode()
-    for number, _, _ in automaton.find_matches_as_indexes(haystack, overlapping=True):
-        counts[number] += 1
+    counts = Counter(map(itemgetter(0), automaton.find_matches_as_indexes(haystack, overlapping=True)))
     for number, literal in enumerate(literals):
         if any(literal in common for common in _UBIQUITOUS):
             counts[number] += _UBIQUITOUS_COUNT
-    return {literal: len(literal) - 1.5 * log2(max(1, count)) for literal, count in zip(literals, counts, strict=True)}
+    return {literal: len(literal) - 1.5 * log2(max(1, counts[number])) for number, literal in enumerate(literals)}

@@ -29,7 +29,7 @@ _HOST_BEGINNING = re.compile(r"\|\|([a-z0-9_.-]+)", re.ASCII)
 _PIECES = re.compile(r"[*^]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # a frozen one takes four times as long to make; nothing assigns to it
 class PatternShape:
     """What an index needs to know of a pattern.
 

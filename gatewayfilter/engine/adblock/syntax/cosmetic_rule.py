@@ -24,7 +24,7 @@ class Effect(Enum):
     HEADER = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # a frozen one takes four times as long to make; nothing assigns to it
 class CosmeticRule:
     """A parsed cosmetic rule.
 
@@ -72,6 +72,9 @@ _CSS_RULE = re.compile(r"(?P<selector>.*\S)\s*\{(?P<style>[^{}]*)\}\s*", re.DOTA
 _STYLE_CALL = re.compile(r"(?P<selector>.*?):style\((?P<style>.*)\)", re.DOTALL)
 _MEDIA_CALL = re.compile(r"(?P<selector>.+):matches-media\((?P<media>\([a-z0-9 ():.,/-]+\))\)", re.ASCII)
 _REMOVE_CALL = re.compile(r"(?P<selector>.+):remove\(\)", re.DOTALL)
+_ENDS_OF_FORMS = (")", "}")
+"""How a rule of one of these forms ends: most rules do not, and need no search for them."""
+
 _REMOVE_STYLE = re.compile(r"\s*remove\s*:\s*true\s*;?\s*", re.IGNORECASE)
 _OLD_HAS = re.compile(r":(?:-abp-has|if)\(")
 """Older names of `:has()`, from before browsers supported it."""
@@ -125,7 +128,7 @@ def read_cosmetic(line: str) -> CosmeticRule:
 
 def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticRule:
     effect, style = Effect.HIDE, ""
-    for form in (_CSS_RULE, _STYLE_CALL, _REMOVE_CALL):
+    for form in (_CSS_RULE, _STYLE_CALL, _REMOVE_CALL) if body.endswith(_ENDS_OF_FORMS) else ():
         found = form.fullmatch(body)
         if found is None:
             continue
@@ -155,7 +158,7 @@ def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticR
 
 def _split_media(body: str) -> tuple[str, str]:
     """Returns a selector without `:matches-media()` at its end, and the media condition, "" for none."""
-    found = _MEDIA_CALL.fullmatch(body)
+    found = _MEDIA_CALL.fullmatch(body) if body.endswith("))") else None
     if found is None or not _is_balanced(found["media"]):
         return body, ""
     return found["selector"], found["media"]
