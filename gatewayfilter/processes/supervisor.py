@@ -22,7 +22,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.processes import entry_points
 from gatewayfilter.processes.banner import banner
 from gatewayfilter.processes.data_dir import prepare_lists
-from gatewayfilter.processes.fork_server import ForkServerReplacement
+from gatewayfilter.processes.fork_server import WatchedForkServer
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervision.port_reservation import reserve_address
 from gatewayfilter.processes.supervision.run_lock import RunLock
@@ -73,9 +73,9 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)
         dashboards = [Child("web", entry_points.web, (served,), spawning)] if bound.web.listen else []
-        replacement = ForkServerReplacement(context)
+        fork_server = WatchedForkServer(context)
         kept_ca = KeptCa(bound.data_dir / "ca")
-        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, replacement, kept_ca, say).run()
+        return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, fork_server, kept_ca, say).run()
 
 
 class _Supervisor:
@@ -85,7 +85,7 @@ class _Supervisor:
         proxies: list[Child],
         others: list[Child],
         later: list[Child],
-        fork_server: ForkServerReplacement,
+        fork_server: WatchedForkServer,
         ca: KeptCa,
         say: Callable[[str], None],
     ) -> None:
@@ -136,13 +136,14 @@ class _Supervisor:
         self._stopping = True
 
     def _wait(self, wakened: socket.socket) -> None:
-        waits = [
-            seconds if self._can_start(child) else _FORK_SERVER_POLL_S
-            for child in self._children
-            if (seconds := child.wait_s()) is not None
-        ]
+        waits = [seconds for child in self._children if self._can_start(child) and (seconds := child.wait_s()) is not None]
         timeout_s = min([*waits, self._manager.ping_every_s or 5.0, 5.0, self._settings.proxy.stall_s / 4 or 5.0])
-        wait([wakened, *(sentinel for child in self._children for sentinel in child.sentinels)], timeout_s)
+        if not self._fork_server.ready:
+            timeout_s = min(timeout_s, _FORK_SERVER_POLL_S)
+        wait(
+            [wakened, *self._fork_server.sentinels, *(sentinel for child in self._children for sentinel in child.sentinels)],
+            timeout_s,
+        )
         try:
             wakened.recv(4096)
         except BlockingIOError:
@@ -166,12 +167,9 @@ class _Supervisor:
     def _restart(self) -> None:
         for child in self._proxies:
             child.hear()
-        lost = [child for child in self._children if child.lost_fork_server()]
-        ended = [child for child in self._children if child.reap()]
-        if lost:
+        if self._fork_server.replace_if_ended():
             _log.error("the fork server has ended; its processes go on, and another one is started")
-        if lost or any(child.is_forked and child.exit_code is None for child in ended):
-            self._fork_server.begin()
+        ended = [child for child in self._children if child.reap()]
         changed = bool(ended)
         self._hasten_one()
         if ended:

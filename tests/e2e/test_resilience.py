@@ -6,6 +6,8 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -99,6 +101,33 @@ def test_a_killed_fork_server_ends_nothing(state: Path, http_site: Origin) -> No
         remaining = [gateway.child(name) for name in names]
         assert gateway.stop() == 0
         assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in remaining)
+
+
+def test_a_fork_server_without_children_is_replaced_before_it_is_needed(state: Path, http_site: Origin) -> None:
+    """All processes are still those of the first one: the end of the second shows in none of them."""
+
+    def fork_server() -> psutil.Process | None:
+        assert gateway.process is not None
+        for child in psutil.Process(gateway.process.pid).children():
+            with suppress(psutil.Error):
+                if "forkserver" in " ".join(child.cmdline()):
+                    return child
+        return None
+
+    def replaced(times: int) -> bool:
+        return gateway.log.read_text().count("the fork server is ready again") == times
+
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        workers = [gateway.child("proxy-0"), gateway.child("proxy-1")]
+        for kills in (1, 2):
+            until("fork server", fork_server).kill()
+            until("another one", partial(replaced, kills), 20.0)
+        for worker in workers:
+            worker.kill()
+        before = {worker.pid for worker in workers}
+        until("new worker", lambda: gateway.status("proxy-0").get("pid") not in {None, *before}, 15.0)
+        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
+        assert gateway.get(f"{http_site.base}/garden/1").status == 200
 
 
 def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:

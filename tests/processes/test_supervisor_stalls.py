@@ -9,7 +9,7 @@ import pytest
 
 from gatewayfilter.certificates.authority import KeptCa, ensure_ca
 from gatewayfilter.config import ProxySettings, Settings
-from gatewayfilter.processes.fork_server import ForkServerReplacement
+from gatewayfilter.processes.fork_server import WatchedForkServer
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervisor import _Supervisor
 
@@ -46,7 +46,7 @@ def test_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stall_s: float
     ensure_ca(tmp_path / "ca")
     settings = Settings(data_dir=tmp_path, proxy=ProxySettings(stall_s=stall_s))
     supervisor = _Supervisor(
-        settings, [cast("Child", worker)], [], [], ForkServerReplacement(CONTEXT), KeptCa(tmp_path / "ca"), print
+        settings, [cast("Child", worker)], [], [], WatchedForkServer(CONTEXT), KeptCa(tmp_path / "ca"), print
     )
     clock[0] += away_s
     supervisor._end_stalled()

@@ -71,38 +71,24 @@ class Child:
         self._restart_at = 0.0
         self._delay_s = 0.0
 
-    def start(self) -> None:
-        """Starts the process.
-
-        Raises:
-            OSError, EOFError: the fork server ended meanwhile.
-        """
-        further: tuple[object, ...] = ()
-        if self._beats:
-            self._line, theirs = self._context.Pipe(duplex=False)
-            further = (theirs,)
+    def start(self) -> bool:
+        """Starts the process. Returns whether it runs; if not, the fork server ended meanwhile, and a restart is planned."""
         try:
-            self._process = ProcessHandle(
-                self._context.Process(target=self._target, args=(*self._args, *further), name=self.name)
-            )
-        except BaseException:
-            self._hang_up()
-            raise
-        finally:
-            if self._beats:
-                theirs.close()
-        self._started_at = time.monotonic()
-        self._heard_at = None
-        self.serving = False
+            self._start()
+        except (OSError, EOFError) as error:
+            self._plan(self._delay_s)
+            _log.error("%s could not be started: %s; trying again in %.1f s", self.name, error, self._delay_s)
+            return False
+        return True
 
     @property
     def sentinels(self) -> tuple[int | Connection, ...]:
-        """What is ready when the process ends, when its fork server does, and when it begins to serve; empty while none runs."""
+        """What is ready when the process ends, and when it begins to serve; empty while none runs."""
         if self._process is None:
             return ()
         if self._line is None or self.serving:
-            return self._process.sentinels
-        return (*self._process.sentinels, self._line)
+            return (self._process.sentinel,)
+        return (self._process.sentinel, self._line)
 
     @property
     def pid(self) -> int | None:
@@ -113,10 +99,6 @@ class Child:
     def hopeless(self) -> bool:
         """Whether it ended with 2 (it cannot start), or failed again and again."""
         return self.exit_code == 2 or self.restarts >= HOPELESS_AFTER
-
-    def lost_fork_server(self) -> bool:
-        """Returns whether the fork server ended while the process runs on; true once per process."""
-        return self._process is not None and self._process.lost_fork_server()
 
     def reap(self) -> bool:
         """Takes note of an end and plans the restart. Returns whether it had ended."""
@@ -152,11 +134,7 @@ class Child:
         """Starts it again when the back-off is over. Returns whether it did."""
         if self._process is not None or time.monotonic() < self._restart_at:
             return False
-        try:
-            self.start()
-        except (OSError, EOFError) as error:
-            self._plan(self._delay_s)
-            _log.error("%s could not be started: %s; trying again in %.1f s", self.name, error, self._delay_s)
+        if not self.start():
             return False
         self.restarts += 1
         _log.info("%s was started again as process %s", self.name, self.pid)
@@ -200,6 +178,25 @@ class Child:
         """Begins to count the time without a heartbeat again: the supervisor itself was stopped."""
         if self._heard_at is not None:
             self._heard_at = time.monotonic()
+
+    def _start(self) -> None:
+        further: tuple[object, ...] = ()
+        if self._beats:
+            self._line, theirs = self._context.Pipe(duplex=False)
+            further = (theirs,)
+        try:
+            self._process = ProcessHandle(
+                self._context.Process(target=self._target, args=(*self._args, *further), name=self.name)
+            )
+        except BaseException:
+            self._hang_up()
+            raise
+        finally:
+            if self._beats:
+                theirs.close()
+        self._started_at = time.monotonic()
+        self._heard_at = None
+        self.serving = False
 
     def _forget(self) -> None:
         assert self._process is not None

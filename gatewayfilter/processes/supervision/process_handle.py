@@ -36,7 +36,6 @@ class ProcessHandle:
         assert process.pid is not None
         self.pid = process.pid
         self._process = process
-        self._is_forked = isinstance(process, ForkServerProcess)
         self._gone = False
         self._descriptor = -1
         try:
@@ -44,27 +43,18 @@ class ProcessHandle:
         except ProcessLookupError:
             self._gone = True  # it has ended, and was reaped
         except (AttributeError, OSError):  # not on Linux, or not allowed: the pipe must do
-            self._is_forked = False
+            return
 
     @property
-    def sentinels(self) -> tuple[int, ...]:
-        """Descriptors of which one is ready when the process ends or its fork server does."""
-        if self._descriptor < 0:
-            return (self._process.sentinel,)
-        return (self._descriptor, self._process.sentinel) if self._is_forked else (self._descriptor,)
+    def sentinel(self) -> int:
+        """A descriptor that is ready when the process ends."""
+        return self._descriptor if self._descriptor >= 0 else self._process.sentinel
 
     def is_alive(self) -> bool:
         """Returns whether the process runs."""
         if self._gone:
             return False
-        return not wait([self._descriptor if self._descriptor >= 0 else self._process.sentinel], 0)
-
-    def lost_fork_server(self) -> bool:
-        """Returns whether the fork server ended while the process runs on; true once, at the first call that finds it."""
-        if not self._is_forked or not wait([self._process.sentinel], 0) or not self.is_alive():
-            return False
-        self._is_forked = False
-        return True
+        return not wait([self.sentinel], 0)
 
     def terminate(self) -> None:
         """Sends SIGTERM."""
@@ -77,7 +67,7 @@ class ProcessHandle:
     def join(self, timeout_s: float) -> None:
         """Waits for the end."""
         if not self._gone:
-            wait([self._descriptor if self._descriptor >= 0 else self._process.sentinel], timeout_s)
+            wait([self.sentinel], timeout_s)
 
     def close(self) -> int | None:
         """Releases the descriptors of a process that has ended.

@@ -10,7 +10,6 @@ from multiprocessing.synchronize import Event
 import psutil
 import pytest
 
-from gatewayfilter.processes.fork_server import ForkServerReplacement
 from gatewayfilter.processes.supervision import child as children
 from gatewayfilter.processes.supervision.child import Child
 from gatewayfilter.processes.supervision.heartbeat import Heartbeat, heard
@@ -103,21 +102,12 @@ def test_a_killed_fork_server_ends_no_child() -> None:
     child = Child("lives", live, (), CONTEXT)
     child.start()
     assert child.pid is not None
-    first = child.pid
-    assert not child.lost_fork_server()
-    os.kill(psutil.Process(first).ppid(), signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while not child.lost_fork_server():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert not child.lost_fork_server(), "once is enough"
+    fork_server = os.pidfd_open(psutil.Process(child.pid).ppid())
+    signal.pidfd_send_signal(fork_server, signal.SIGKILL)
+    assert wait([fork_server], 10)
+    os.close(fork_server)
+    assert not wait(child.sentinels, 0)
     assert not child.reap()
-    assert not wait(child.sentinels, 0), "the pipe of the fork server no longer counts"
-    replacement = ForkServerReplacement(CONTEXT)
-    replacement.begin()
-    while not replacement.ready:
-        assert time.monotonic() < deadline + 20
-        time.sleep(0.01)
     other = Child("lives", live, (), CONTEXT)
     other.start()
     for one in (child, other):
@@ -134,9 +124,12 @@ def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
         raise EOFError("the fork server has ended")
 
     monkeypatch.setattr(children, "ProcessHandle", fail)
+    assert not child.start()
+    assert child.wait_s() == pytest.approx(children.FIRST_DELAY_S, abs=0.1)
+    time.sleep(child.wait_s() or 0)
     assert not child.restart_if_due()
     assert child.restarts == 0
-    assert child.wait_s() == pytest.approx(children.FIRST_DELAY_S, abs=0.1)
+    assert child.wait_s() == pytest.approx(2 * children.FIRST_DELAY_S, abs=0.1)
     assert child.sentinels == ()
 
 
