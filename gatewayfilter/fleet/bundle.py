@@ -5,6 +5,7 @@ anything of it is in force.
 """
 
 import json
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -36,6 +37,10 @@ ALL: Final = "*"
 MOST_RULES: Final = 200_000
 MOST_ITEMS: Final = 20_000
 _MOST_COMMENT: Final = 2_000
+_MOST_SCOPE: Final = 200
+_MOST_TEXT: Final = 10_000
+_LATEST: Final = 253_402_300_799.0
+"""The end of the year 9999: times after it have no date."""
 _SHARED_ITEMS: Final = (Group, Policy, Schedule, Quota)
 
 
@@ -114,7 +119,7 @@ def read_bundle(data: bytes) -> Bundle:
         if len(rows) > MOST_RULES or len(records) > MOST_ITEMS:
             raise FleetError("the publisher has too many rules or policies")
         rules = tuple(map(_rule, rows))
-        items = tuple(map(from_record, records))
+        items = tuple(from_record(_plain(record)) for record in records)
         locked = frozenset(str(name)[:200] for name in document["locked"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         why = f": {error}" if isinstance(error, RuleError) else ""
@@ -128,11 +133,26 @@ def _rule(row: list[Any]) -> ManualRule:
     action, kind, pattern, comment, locked, expires_at, scope = row
     if not isinstance(pattern, str) or not 0 < len(pattern) <= MAX_PATTERN_LENGTH or not pattern.isprintable():
         raise RuleError("a pattern has no printable characters, or too many")
-    if not isinstance(scope, str) or (scope and scope.partition(":")[0] not in {"client", "group"}):
+    if not isinstance(scope, str) or len(scope) > _MOST_SCOPE or not scope.isprintable():
+        raise RuleError("the scope of a rule has no printable characters, or too many")
+    if scope and scope.partition(":")[0] not in {"client", "group"}:
         raise RuleError("a rule is for neither a client nor a group")
     found = ListAction(action)
     compile_pattern(EntryKind(kind), pattern, allows=found is ListAction.ALLOW)
     group = FLEET_LOCKED if locked else FLEET
-    until = float(expires_at) or None
+    until = float(expires_at)
+    if not 0 <= until <= _LATEST:
+        raise RuleError("the end of a rule is no date")
     text = "".join(mark for mark in str(comment)[:_MOST_COMMENT] if mark.isprintable())
-    return ManualRule(0, found, EntryKind(kind), pattern, text, group, until, enabled=True, scope=scope)
+    return ManualRule(0, found, EntryKind(kind), pattern, text, group, until or None, enabled=True, scope=scope)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a JSON value whose texts have no control characters but line ends and tabs, and a bounded length."""
+    if isinstance(value, str):
+        return "".join(mark for mark in value[:_MOST_TEXT] if mark in "\n\t" or unicodedata.category(mark) not in {"Cc", "Cs"})
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    if isinstance(value, dict):
+        return {_plain(name): _plain(part) for name, part in value.items()}
+    return value

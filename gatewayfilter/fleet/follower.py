@@ -38,6 +38,10 @@ CLOCK_SLACK_S: Final = 7_200.0
 _NO_REPORTS_S: Final = 3_600.0
 """Pause after a server did not take a report: a web server that serves files alone."""
 
+_LONGEST_SENTENCE: Final = 500
+_FETCH_AGAIN: Final = frozenset({Fault.CONTENT, Fault.DISK, Fault.EXPIRED})
+"""After these the next poll fetches the manifest although it did not change: a file here may be damaged."""
+
 
 class LocalFilter(Protocol):
     """The filter on this machine, as the follower uses it."""
@@ -109,7 +113,9 @@ class Follower:
         try:
             self._take_over()
         except GatewayFilterError as error:
-            fault, sentence = _fault_of(error), str(error)
+            fault, sentence = _fault_of(error), _one_line(str(error))
+            if fault in _FETCH_AGAIN:
+                self.state = replace(self.state, etag="")
         finally:
             self._transport.close()
         self._note(fault, sentence)
@@ -126,6 +132,7 @@ class Follower:
     def _take_over(self) -> None:
         answer = self._transport.manifest(self.state.etag, LARGEST_MANIFEST)
         if answer.status == 304:
+            self._refuse_expired(self.state.in_force, self.state.expires_at)
             self.state = replace(self.state, contact_at=self._clock())
             self._adopt_known()
             return
@@ -136,7 +143,13 @@ class Follower:
         bundle = self._bundle_of(manifest)
         self._adopt(bundle)
         self._take_snapshot(manifest)
-        self.state = replace(self.state, in_force=manifest.sequence, made_at=manifest.created_at, etag=answer.etag)
+        self.state = replace(
+            self.state,
+            in_force=manifest.sequence,
+            made_at=manifest.created_at,
+            expires_at=manifest.expires_at,
+            etag=answer.etag,
+        )
 
     def _checked(self, data: bytes) -> Manifest:
         try:
@@ -147,8 +160,7 @@ class Follower:
             raise RefusedError(
                 Fault.ROLLBACK, f"the manifest {manifest.sequence} is older than {self.state.sequence}, which was seen before"
             )
-        if manifest.expires_at is not None and self._clock() > manifest.expires_at + CLOCK_SLACK_S:
-            raise RefusedError(Fault.EXPIRED, f"the manifest {manifest.sequence} has expired, or this machine's clock is wrong")
+        self._refuse_expired(manifest.sequence, manifest.expires_at)
         if manifest.snapshot.format_version != VERSION:
             version = manifest.snapshot.format_version
             raise RefusedError(
@@ -157,6 +169,11 @@ class Follower:
         if manifest.snapshot.size > self._settings.max_mb * 1_000_000:
             raise DiskError(f"the snapshot has {manifest.snapshot.size:,} bytes, more than fleet.max_mb allows")
         return manifest
+
+    def _refuse_expired(self, sequence: int, expires_at: float | None) -> None:
+        """Refuses an expired manifest, that in force included: a server could answer forever that nothing has changed."""
+        if expires_at is not None and self._clock() > expires_at + CLOCK_SLACK_S:
+            raise RefusedError(Fault.EXPIRED, f"the manifest {sequence} has expired, or this machine's clock is wrong")
 
     def _bundle_of(self, manifest: Manifest) -> Bundle:
         path = self._folder.bundle
@@ -231,7 +248,7 @@ class Follower:
         else:
             self._counters.add("fleet_rejected" if fault in REFUSALS else "fleet_failures")
             refused = state.refused + (fault in REFUSALS)
-            self.state = replace(state, fault=fault, sentence=sentence[:500], failures=state.failures + 1, refused=refused)
+            self.state = replace(state, fault=fault, sentence=sentence, failures=state.failures + 1, refused=refused)
             if fault is not self._told:
                 _log.warning("%s; filtering goes on with the last good lists", sentence)
         self._told = fault
@@ -274,6 +291,10 @@ def _read(data: bytes) -> Bundle:
         return read_bundle(data)
     except FleetError as error:
         raise ContentError(str(error)) from error
+
+
+def _one_line(text: str) -> str:
+    return "".join(mark if mark.isprintable() else " " for mark in text[:_LONGEST_SENTENCE])
 
 
 def _is_whole(path: Path, name: str) -> bool:

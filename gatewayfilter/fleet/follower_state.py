@@ -48,6 +48,7 @@ class FollowerState:
         in_force: that of the manifest that was taken over completely, 0 for none.
         made_at: when the publisher made that manifest (Unix seconds).
         etag: of that manifest.
+        expires_at: of that manifest (Unix seconds), `None` for never.
         adopted: `Adoption.items`.
         exceptions: `Adoption.exceptions`.
         contact_at: when the publisher answered last with a valid manifest (Unix seconds).
@@ -63,6 +64,7 @@ class FollowerState:
     in_force: int = 0
     made_at: float = 0.0
     etag: str = ""
+    expires_at: float | None = None
     adopted: Mapping[str, str] = field(default_factory=dict)
     exceptions: tuple[str, ...] = ()
     contact_at: float = 0.0

@@ -5,6 +5,7 @@ signatures are over the bytes of the payload after a label; nothing of it is par
 """
 
 import json
+import math
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
@@ -26,6 +27,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _LEAST_BLOCK: Final = 4_096
 _MOST_BLOCK: Final = 16 * 1024 * 1024
 _MOST_SEGMENTS: Final = 128
+_MOST_SEQUENCE: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,9 @@ def _from_json(document: Mapping[str, Any]) -> Manifest:
 def _check(manifest: Manifest) -> None:
     part = manifest.snapshot
     whole = (
-        manifest.sequence > 0
+        0 < manifest.sequence < _MOST_SEQUENCE
+        and all(map(math.isfinite, (manifest.created_at, manifest.expires_at or 0.0, part.made_at)))
+        and manifest.program.isprintable()
         and 1 <= len(manifest.keys) <= MOST_KEYS
         and _NAME.fullmatch(part.name) is not None
         and (not manifest.bundle or _NAME.fullmatch(manifest.bundle) is not None)

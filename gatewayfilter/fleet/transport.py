@@ -23,6 +23,8 @@ ANSWER_S: Final = 30.0
 """For head and body of an answer, beside the time that its bytes take at the slowest rate."""
 SLOWEST_BYTES_S: Final = 16_384.0
 _CHUNK: Final = 65_536
+_LONGEST_REASON: Final = 200
+_LONGEST_ETAG: Final = 200
 
 
 class TransportError(FleetError):
@@ -87,7 +89,7 @@ class Transport:
         Raises:
             TransportError: there is no such answer.
         """
-        return self._get("/manifest", {"If-None-Match": etag} if etag else {}, most, {200, 304})
+        return self._get("/manifest", {"If-None-Match": etag} if etag else {}, most, {200, 304} if etag else {200})
 
     def blob(self, name: str, most: int) -> bytes:
         """Returns a whole file.
@@ -138,7 +140,7 @@ class Transport:
         with self._answering(most) as connection:
             self._ask(connection, path, headers)
             response = self._response(connection, expected)
-            body = b""
+            body = bytearray()
             while piece := response.read(_CHUNK):
                 body += piece
                 if len(body) > most:
@@ -146,7 +148,7 @@ class Transport:
             announced = response.headers.get("Content-Length", "")
             if announced.isdigit() and response.status == 200 and len(body) != int(announced):
                 raise TransportError("the publisher's answer was cut off")
-            return Answer(response.status, response.headers.get("ETag", "")[:200], body)
+            return Answer(response.status, _usable_etag(response.headers.get("ETag", "")), bytes(body))
 
     def _ask(self, connection: http.client.HTTPConnection, path: str, headers: dict[str, str], body: bytes | None = None) -> None:
         connection.request("GET" if body is None else "POST", self._path + path, body, {**self._headers, **headers})
@@ -154,7 +156,11 @@ class Transport:
     def _response(self, connection: http.client.HTTPConnection, expected: set[int]) -> http.client.HTTPResponse:
         response = connection.getresponse()
         if response.status not in expected:
-            what = "a redirect, which is not followed" if 300 <= response.status < 400 else "no answer of a publisher"
+            what = (
+                "a redirect, which is not followed"
+                if 300 <= response.status < 400 and response.status != 304
+                else "no answer of a publisher"
+            )
             raise TransportError(f"the publisher answers with status {response.status}: {what}", response.status)
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise TransportError(
@@ -219,4 +225,11 @@ def _shut(sock: socket.socket | None, late: threading.Event) -> None:
 
 
 def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+    """Returns why, in one short line: the library repeats what the server sent."""
+    text = str(getattr(error, "strerror", None) or error)[:_LONGEST_REASON]
+    return "".join(mark if mark.isprintable() else " " for mark in text).strip() or type(error).__name__
+
+
+def _usable_etag(text: str) -> str:
+    """Returns an entity tag that can be sent back, `""` for any other: a server would fail each later request with it."""
+    return text if len(text) <= _LONGEST_ETAG and text.isascii() and text.isprintable() else ""

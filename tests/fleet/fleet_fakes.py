@@ -1,9 +1,13 @@
 """A publisher and a follower in one process: folders, stores and a transport without sockets."""
 
+import hashlib
+import json
 import time
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
@@ -14,6 +18,7 @@ from gatewayfilter.fleet.export import Exporter
 from gatewayfilter.fleet.folder import FleetFolder
 from gatewayfilter.fleet.follower import Follower
 from gatewayfilter.fleet.keys import KeyFile, SigningKeys
+from gatewayfilter.fleet.manifest import MAGIC
 from gatewayfilter.fleet.public_keys import write_public_key
 from gatewayfilter.fleet.transport import Answer, Transport, TransportError
 from gatewayfilter.model import LearnedEntry, ListAction, Source
@@ -62,6 +67,20 @@ class Publisher:
         exporter = Exporter(self.folder, self.snapshots, self.settings, lambda: self.now)
         shared = shared_bundle(self.store.lists.rules(), self.store.policies.read(), self.settings)
         return exporter.export(bundle or shared, self.keys.read())
+
+    def forge(self, edit: Callable[[dict[str, Any]], None] = lambda manifest: None, bundle: bytes | None = None) -> None:
+        """Signs another manifest, or other rules, in the place of the newest: as one who has stolen the key."""
+        manifest = json.loads((self.folder / "manifest").read_bytes().partition(b"\n\n")[2])
+        manifest["sequence"] += 1
+        if bundle is not None:
+            name = hashlib.sha256(bundle).hexdigest()
+            (self.folder / "blobs" / name).write_bytes(bundle)
+            manifest["bundle"] = {"name": name, "size": len(bundle)}
+        edit(manifest)
+        payload = json.dumps(manifest).encode()
+        signed = self.signing.sign(b"gatewayfilter fleet manifest 1\0" + payload)
+        lines = [b64encode(key) + b" " + b64encode(signature) for key, signature in signed]
+        (self.folder / "manifest").write_bytes(b"\n".join((MAGIC, *lines, b"", payload)))
 
 
 class FolderTransport(Transport):
