@@ -96,11 +96,15 @@ class FleetEndpoint:
         use.transfers += 1
         try:
             await self._answer(scope, headers, name, receive, send)
-        except (OSError, TimeoutError) as error:
-            _log.warning("a transfer to the follower %s was ended: %s", name, error or type(error).__name__)
-            raise
+        except (OSError, TimeoutError) as error:  # the server ends the connection: the answer is incomplete
+            _log.warning("a transfer to the follower %s was ended: %s", name, str(error) or "it took too long")
         finally:
             use.transfers -= 1
+
+    def transfers(self, name: str) -> int:
+        """Returns the number of transfers of a follower under way."""
+        use = self._uses.get(name)
+        return 0 if use is None else use.transfers
 
     def _use_of(self, name: str) -> _Use:
         now = self._clock()
@@ -121,9 +125,9 @@ class FleetEndpoint:
             await self._refuse(send, 405)
         else:
             place = self._folder / BLOBS / blob[1] if blob else self._folder / MANIFEST
-            await self._send_file(place, blob[1] if blob else "", headers, send)
+            await self._send_file(place, blob[1] if blob else "", headers, receive, send)
 
-    async def _send_file(self, path: Path, etag: str, headers: dict[str, str], send: _Send) -> None:
+    async def _send_file(self, path: Path, etag: str, headers: dict[str, str], receive: _Receive, send: _Send) -> None:
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -147,12 +151,16 @@ class FleetEndpoint:
             if status == 206:
                 fields["content-range"] = f"bytes {begin}-{end - 1}/{size}"
             await _head(send, status, {**fields, "content-type": "application/octet-stream"})
-            await self._send_span(descriptor, begin, end, send)
+            gone = asyncio.create_task(_until_gone(receive))
+            try:
+                await self._send_span(descriptor, begin, end, gone, send)
+            finally:
+                gone.cancel()
         finally:
             os.close(descriptor)
 
-    async def _send_span(self, descriptor: int, begin: int, end: int, send: _Send) -> None:
-        while begin < end:
+    async def _send_span(self, descriptor: int, begin: int, end: int, gone: asyncio.Task[None], send: _Send) -> None:
+        while begin < end and not gone.done():
             chunk = await asyncio.to_thread(os.pread, descriptor, min(_CHUNK, end - begin), begin)
             if not chunk:
                 raise OSError("the file was cut short")
@@ -163,20 +171,15 @@ class FleetEndpoint:
         await send({"type": "http.response.body", "body": b""})
 
     async def _take_report(self, name: str, receive: _Receive, send: _Send) -> None:
-        body = b""
-        async with asyncio.timeout(_BODY_S):
-            while True:
-                message = await receive()
-                body += message.get("body", b"")
-                if message["type"] != "http.request" or len(body) > LARGEST_REPORT:
-                    await self._refuse(send, 413)
-                    return
-                if not message.get("more_body"):
-                    break
         try:
+            async with asyncio.timeout(_BODY_S):
+                body = await _read_body(receive)
+            if body is None:
+                await self._refuse(send, 413)
+                return
             report = read_report(body)
-        except FleetError:
-            await self._refuse(send, 400)
+        except (FleetError, TimeoutError) as error:
+            await self._refuse(send, 400 if isinstance(error, FleetError) else 408)
             return
         if not self._board.take(name, report):
             await self._refuse(send, 429)
@@ -189,6 +192,24 @@ class FleetEndpoint:
         self._counters.add("fleet_refused")
         await _head(send, status, {"content-length": "0", **({"www-authenticate": "Bearer"} if status == 401 else {})})
         await send({"type": "http.response.body", "body": b""})
+
+
+async def _until_gone(receive: _Receive) -> None:
+    """Returns when the client is gone: what is sent to it then is lost without an error."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read_body(receive: _Receive) -> bytes | None:
+    """Returns the body of a request, `None` for one that is too long or was cut."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or len(body) > LARGEST_REPORT:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
 
 
 async def _head(send: _Send, status: int, fields: dict[str, str]) -> None:

@@ -8,12 +8,14 @@ learned entries are removed unless they are shared, from the gate too.
 import hashlib
 import json
 import mmap
+import os
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from gatewayfilter import __version__
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
@@ -23,10 +25,10 @@ from gatewayfilter.engine.snapshot.patch import patch_snapshot
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.tables.kept_gate import KeptGate
 from gatewayfilter.errors import FleetError, SnapshotError
-from gatewayfilter.fleet.blocks import BLOCK_BYTES, block_digest, cut_segments, spans
+from gatewayfilter.fleet.blocks import BLOCK_BYTES, block_digest, cut_segments, file_digest, spans
 from gatewayfilter.fleet.bundle import Bundle, write_bundle
 from gatewayfilter.fleet.keys import SigningKeys
-from gatewayfilter.fleet.manifest import LARGEST_BUNDLE, Manifest, SnapshotPart, sign_manifest
+from gatewayfilter.fleet.manifest import LARGEST_BUNDLE, Manifest, SnapshotPart, is_blob_name, sign_manifest
 from gatewayfilter.model import PolicySet
 from gatewayfilter.private_files import private, replace_file
 from gatewayfilter.settings import FleetSettings, Shared
@@ -36,6 +38,7 @@ MANIFEST: Final = "manifest"
 BLOBS: Final = "blobs"
 _STATE: Final = "state.json"
 _ASIDE: Final = ".exporting"
+_COPY_BYTES: Final = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,33 +185,44 @@ def part_of(path: Path, name: str, made_at: float) -> SnapshotPart:
 def copy_export(folder: Path, target: Path) -> int:
     """Copies an export to a folder of a web server; the manifest last. Returns the bytes that were written.
 
+    Files there that are not as signed are written again. Of other files and of links nothing is written or removed.
+
     Raises:
-        FleetError: the folder cannot be written.
+        FleetError: the folder cannot be written, or its folder of files is a link.
     """
     written = 0
     try:
+        if (target / BLOBS).is_symlink():
+            raise FleetError(f"cannot export to {target}: {BLOBS} there is a symbolic link")
+        manifest = (folder / MANIFEST).read_bytes()  # before the files: the publisher may export a newer one meanwhile
         (target / BLOBS).mkdir(parents=True, exist_ok=True)
         names = sorted(path.name for path in (folder / BLOBS).iterdir())
         for name in names:
-            source, place = folder / BLOBS / name, target / BLOBS / name
-            if not place.is_file() or place.stat().st_size != source.stat().st_size:
-                written += _copy(source, place)
-        written += _copy(folder / MANIFEST, target / MANIFEST)
+            place = target / BLOBS / name
+            if place.is_symlink() or not place.is_file() or file_digest(place).hex() != name:
+                with (folder / BLOBS / name).open("rb") as file:
+                    written += _copy(file, place)
+        written += _copy(BytesIO(manifest), target / MANIFEST)
         _prune(target / BLOBS, set(names))
     except OSError as error:
         raise FleetError(f"cannot export to {target}: {error.strerror or error}") from error
     return written
 
 
-def _copy(source: Path, place: Path) -> int:
+def _copy(source: BinaryIO, place: Path) -> int:
+    """Writes a file that all may read and puts it in its place; a link there is replaced, never followed."""
     aside = place.with_name(f".{place.name}.part")
-    shutil.copyfile(source, aside)
-    aside.chmod(0o644)
+    aside.unlink(missing_ok=True)
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as file:
+        shutil.copyfileobj(source, file, _COPY_BYTES)
+        written = file.tell()
+        os.fchmod(file.fileno(), 0o644)
     aside.rename(place)
-    return place.stat().st_size
+    return written
 
 
 def _prune(blobs: Path, kept: set[str]) -> None:
+    """Removes the files of exports before; other files in the folder stay."""
     for path in blobs.iterdir():
-        if path.name not in kept and path.is_file():
+        if path.name not in kept and is_blob_name(path.name) and path.is_file():
             path.unlink(missing_ok=True)

@@ -4,11 +4,16 @@ A rotation makes a second key. Until it is finished, manifests carry both signat
 such a manifest trusts both. After it, manifests name the new key alone, and followers no longer trust the old one.
 """
 
+import fcntl
 import json
+import logging
+import os
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -16,8 +21,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.public_keys import KEY_BYTES
-from gatewayfilter.private_files import replace_file
+from gatewayfilter.private_files import private, replace_file
 
+_log = logging.getLogger(__name__)
+
+_LARGEST_FILE: Final = 4_096
 MOST_KEYS: Final = 2
 """Keys in use at once: the current one, and the next one while a rotation is under way."""
 
@@ -70,7 +78,9 @@ class KeyFile:
             FleetError: there is no file, or it cannot be used.
         """
         try:
-            texts = json.loads(self._path.read_text(encoding="ascii"))["keys"]
+            with self._path.open("rb") as file:
+                _keep_private(file, self._path)
+                texts = json.loads(file.read(_LARGEST_FILE))["keys"]
             secrets = tuple(b64decode(text, validate=True) for text in texts)
         except FileNotFoundError as error:
             raise FleetError("this machine has no signing key: run `gatewayfilter fleet init` on the publisher") from error
@@ -86,9 +96,10 @@ class KeyFile:
         Raises:
             FleetError: there is one already, or the file cannot be written.
         """
-        if self.exists():
-            raise FleetError(f"there is a signing key already in {self._path}: `fleet rotate` makes another")
-        return self._write(SigningKeys((_new_secret(),)))
+        with self._changing():
+            if self.exists():
+                raise FleetError(f"there is a signing key already in {self._path}: `fleet rotate` makes another")
+            return self._write(SigningKeys((_new_secret(),)))
 
     def rotate(self) -> SigningKeys:
         """Adds the next key, which signs beside the current one.
@@ -96,10 +107,13 @@ class KeyFile:
         Raises:
             FleetError: a rotation is under way, or the file cannot be used.
         """
-        keys = self.read()
-        if len(keys.secrets) == MOST_KEYS:
-            raise FleetError("a rotation is under way: `fleet rotate --finish` ends it once every follower has seen the new key")
-        return self._write(SigningKeys((*keys.secrets, _new_secret())))
+        with self._changing():
+            keys = self.read()
+            if len(keys.secrets) == MOST_KEYS:
+                raise FleetError(
+                    "a rotation is under way: `fleet rotate --finish` ends it once every follower has seen the new key"
+                )
+            return self._write(SigningKeys((*keys.secrets, _new_secret())))
 
     def finish(self) -> SigningKeys:
         """Removes the older key.
@@ -107,19 +121,40 @@ class KeyFile:
         Raises:
             FleetError: no rotation is under way, or the file cannot be used.
         """
-        keys = self.read()
-        if len(keys.secrets) != MOST_KEYS:
-            raise FleetError("no rotation is under way: `fleet rotate` begins one")
-        return self._write(SigningKeys(keys.secrets[1:]))
+        with self._changing():
+            keys = self.read()
+            if len(keys.secrets) != MOST_KEYS:
+                raise FleetError("no rotation is under way: `fleet rotate` begins one")
+            return self._write(SigningKeys(keys.secrets[1:]))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Keeps other commands from changing the keys meanwhile: a key that was printed would be lost."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = open(self._path.with_suffix(".lock"), "ab", opener=private)  # noqa: SIM115  closed below
+        except OSError as error:
+            raise FleetError(f"cannot write {self._path}: {error.strerror}") from error
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _write(self, keys: SigningKeys) -> SigningKeys:
         document = json.dumps({"keys": [b64encode(secret).decode("ascii") for secret in keys.secrets]})
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path, document.encode("ascii"))
         except OSError as error:
             raise FleetError(f"cannot write {self._path}: {error.strerror}") from error
         return keys
+
+
+def _keep_private(file: BinaryIO, path: Path) -> None:
+    """Takes a key file from others who may read it, as after a copy, and logs it: they may have read it."""
+    if not os.fstat(file.fileno()).st_mode & 0o077:
+        return
+    _log.warning("others could read the signing keys in %s: the mode is 0600 now; `fleet rotate` makes another key", path)
+    with suppress(OSError):
+        os.fchmod(file.fileno(), 0o600)
 
 
 def _new_secret() -> bytes:

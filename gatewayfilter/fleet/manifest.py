@@ -82,6 +82,11 @@ class Manifest:
     bundle_size: int
 
 
+def is_blob_name(name: str) -> bool:
+    """Returns whether a name is that of a file of an export: a SHA-256 in hexadecimal digits."""
+    return _NAME.fullmatch(name) is not None
+
+
 def sign_manifest(manifest: Manifest, keys: SigningKeys) -> bytes:
     """Returns the file of a manifest."""
     payload = json.dumps(_to_json(manifest), separators=(",", ":")).encode()
@@ -167,8 +172,8 @@ def _check(manifest: Manifest) -> None:
         and all(map(math.isfinite, (manifest.created_at, manifest.expires_at or 0.0, part.made_at)))
         and manifest.program.isprintable()
         and 1 <= len(manifest.keys) <= MOST_KEYS
-        and _NAME.fullmatch(part.name) is not None
-        and (not manifest.bundle or _NAME.fullmatch(manifest.bundle) is not None)
+        and is_blob_name(part.name)
+        and (not manifest.bundle or is_blob_name(manifest.bundle))
         and 0 <= manifest.bundle_size <= LARGEST_BUNDLE
         and _LEAST_BLOCK <= part.block_bytes <= _MOST_BLOCK
         and len(part.segments) <= _MOST_SEGMENTS

@@ -49,6 +49,7 @@ def fleet_server(settings: Settings, endpoint: Any) -> FleetServer:
         port=port,
         access_log=False,
         log_config=None,
+        log_level="error",  # a line for each malformed request would let anybody fill the log
         lifespan="off",
         server_header=False,
         proxy_headers=False,

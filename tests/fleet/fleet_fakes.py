@@ -4,10 +4,10 @@ import hashlib
 import json
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
@@ -68,7 +68,12 @@ class Publisher:
         shared = shared_bundle(self.store.lists.rules(), self.store.policies.read(), self.settings)
         return exporter.export(bundle or shared, self.keys.read())
 
-    def forge(self, edit: Callable[[dict[str, Any]], None] = lambda manifest: None, bundle: bytes | None = None) -> None:
+    def forge(
+        self,
+        facts: Mapping[str, object] = MappingProxyType({}),
+        parts: Mapping[str, object] = MappingProxyType({}),
+        bundle: bytes | None = None,
+    ) -> None:
         """Signs another manifest, or other rules, in the place of the newest: as one who has stolen the key."""
         manifest = json.loads((self.folder / "manifest").read_bytes().partition(b"\n\n")[2])
         manifest["sequence"] += 1
@@ -76,7 +81,8 @@ class Publisher:
             name = hashlib.sha256(bundle).hexdigest()
             (self.folder / "blobs" / name).write_bytes(bundle)
             manifest["bundle"] = {"name": name, "size": len(bundle)}
-        edit(manifest)
+        manifest["snapshot"].update(parts)
+        manifest.update(facts)
         payload = json.dumps(manifest).encode()
         signed = self.signing.sign(b"gatewayfilter fleet manifest 1\0" + payload)
         lines = [b64encode(key) + b" " + b64encode(signature) for key, signature in signed]

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from gatewayfilter.errors import FleetError
+from gatewayfilter.fleet.export import copy_export
 from gatewayfilter.fleet.follower_state import Fault
+from gatewayfilter.fleet.keys import KeyFile, SigningKeys
 from gatewayfilter.fleet.transport import Answer, Transport, TransportError
 from tests.fleet.fleet_fakes import Gateway, Publisher
 from tests.fleet.test_fleet_endpoint import answering, plain
@@ -36,7 +41,7 @@ def test_signed_manifests_with_values_that_cannot_be(publisher: Publisher, gatew
     whole = (publisher.folder / "manifest").read_bytes()
     for number, facts in enumerate([*wrong, *parts]):
         (publisher.folder / "manifest").write_bytes(whole)
-        publisher.forge(lambda manifest, facts=facts: (manifest["snapshot"] if facts in parts else manifest).update(facts))
+        publisher.forge(parts=facts) if facts in parts else publisher.forge(facts)
         state = gateway.follower.poll()
         assert (state.fault, state.failures) == (Fault.SIGNATURE, number + 1), facts
         assert state.sentence.isprintable()
@@ -129,3 +134,56 @@ def test_entity_tags_that_cannot_be_sent_back(tag: bytes) -> None:
                 read(transport)
         else:
             assert read(transport) == Answer(200, "", b"x")
+
+
+def test_an_export_follows_no_link_and_removes_no_file_of_others(publisher: Publisher, tmp_path: Path) -> None:
+    publisher.export()
+    www, precious = tmp_path / "www", tmp_path / "precious"
+    precious.write_text("kept")
+    assert copy_export(publisher.folder, www)
+    snapshot = max((www / "blobs").iterdir(), key=lambda path: path.stat().st_size)
+    whole = snapshot.read_bytes()
+    snapshot.write_bytes(bytes(len(whole)))  # of the same length
+    (www / ".manifest.part").symlink_to(precious)
+    (www / "manifest").unlink()
+    (www / "manifest").symlink_to(precious)
+    (www / "blobs" / "readme.txt").write_text("of others")
+    (www / "blobs" / ("0" * 64)).write_text("of an export before")
+    copy_export(publisher.folder, www)
+    assert precious.read_text() == "kept"
+    assert snapshot.read_bytes() == whole
+    assert (www / "manifest").read_bytes() == (publisher.folder / "manifest").read_bytes()
+    assert (www / "blobs" / "readme.txt").exists()
+    assert not (www / "blobs" / ("0" * 64)).exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "blobs").symlink_to(www / "blobs")
+    with pytest.raises(FleetError, match="symbolic link"):
+        copy_export(publisher.folder, tmp_path / "other")
+
+
+def test_keys_that_are_made_at_once(tmp_path: Path) -> None:
+    file = KeyFile(tmp_path / "fleet" / "signing.key")
+
+    def outcome(work: Callable[[], SigningKeys]) -> tuple[bytes, ...]:
+        try:
+            return work().public
+        except FleetError:
+            return ()
+
+    with ThreadPoolExecutor(8) as pool:
+        for work in (file.create, file.rotate, file.finish):
+            found = list(pool.map(lambda _, work=work: outcome(work), range(8)))
+            assert [keys for keys in found if keys] == [file.read().public], work.__name__
+    assert [path.stat().st_mode & 0o777 for path in sorted((tmp_path / "fleet").iterdir())] == [0o600, 0o600]
+
+
+def test_a_key_file_that_others_could_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = KeyFile(tmp_path / "signing.key")
+    file.create()
+    (tmp_path / "signing.key").chmod(0o644)
+    file.read()
+    assert (tmp_path / "signing.key").stat().st_mode & 0o777 == 0o600
+    assert "could read" in caplog.text
+    (tmp_path / "signing.key").write_bytes(b"[" * 10_000_000)
+    with pytest.raises(FleetError, match="damaged"):
+        file.read()

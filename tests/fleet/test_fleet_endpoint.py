@@ -1,6 +1,8 @@
 """The endpoint and the transport over real sockets, and publishers that do not behave."""
 
 import asyncio
+import hashlib
+import logging
 import socket
 import threading
 import time
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from gatewayfilter.config import load
 from gatewayfilter.errors import FleetError, MissingFollowerError
 from gatewayfilter.fleet.endpoint import FleetEndpoint
 from gatewayfilter.fleet.export import copy_export
@@ -18,6 +21,7 @@ from gatewayfilter.fleet.follower_state import Fault
 from gatewayfilter.fleet.health import HealthBoard, Report, read_board, read_report, write_report
 from gatewayfilter.fleet.members import Members, read_token
 from gatewayfilter.fleet.transport import Transport, TransportError
+from gatewayfilter.processes.fleet_server import fleet_server
 from gatewayfilter.telemetry import Counters
 
 NAME = "a" * 64
@@ -27,6 +31,7 @@ REPORT = Report("1.0", 7, 60, 1_000, 0, 0, 0, Fault.OK, 2)
 
 class Served:
     def __init__(self, home: Path) -> None:
+        self.home = home
         (home / "export" / "blobs").mkdir(parents=True)
         (home / "export" / "manifest").write_bytes(b"signed")
         (home / "export" / "blobs" / NAME).write_bytes(BLOB)
@@ -34,8 +39,8 @@ class Served:
         self.token = self.members.add("north")
         self.board = HealthBoard(home / "health.json")
         self.counters = Counters()
-        endpoint = FleetEndpoint(home / "export", self.members, self.board, self.counters)
-        config = uvicorn.Config(endpoint, log_config=None, lifespan="off", access_log=False)
+        self.endpoint = FleetEndpoint(home / "export", self.members, self.board, self.counters)
+        config = uvicorn.Config(self.endpoint, log_config=None, lifespan="off", access_log=False)
         self.server = uvicorn.Server(config)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
@@ -125,12 +130,13 @@ def test_members(tmp_path: Path) -> None:
 
 
 def test_an_export_is_copied_for_a_web_server(tmp_path: Path) -> None:
+    name = hashlib.sha256(BLOB).hexdigest()
     (tmp_path / "export" / "blobs").mkdir(parents=True)
     (tmp_path / "export" / "manifest").write_bytes(b"signed")
-    (tmp_path / "export" / "blobs" / NAME).write_bytes(BLOB)
+    (tmp_path / "export" / "blobs" / name).write_bytes(BLOB)
     assert copy_export(tmp_path / "export", tmp_path / "www") == len(BLOB) + 6
     assert copy_export(tmp_path / "export", tmp_path / "www") == 6
-    assert (tmp_path / "www" / "blobs" / NAME).read_bytes() == BLOB
+    assert (tmp_path / "www" / "blobs" / name).read_bytes() == BLOB
 
 
 @contextmanager
@@ -191,3 +197,49 @@ def test_a_server_without_ranges_is_told() -> None:
     whole = plain(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 100)
     with answering(whole) as address, closing(Transport(address, "")) as transport, pytest.raises(TransportError, match="ranges"):
         list(transport.span(NAME, 10, 10))
+
+
+def raw_request(served: Served, path: str, extra: str = "", method: str = "GET") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {served.token}\r\n{extra}\r\n".encode()
+
+
+def connected(served: Served) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", served.listener.getsockname()[1]))
+    connection.settimeout(5)
+    return connection
+
+
+def test_a_follower_that_leaves_is_sent_nothing_more(served: Served) -> None:
+    name, size = "c" * 64, 4_000_000_000
+    with (served.home / "export" / "blobs" / name).open("wb") as file:
+        file.truncate(size)
+    before = served.counters.as_dict().get("fleet_bytes", 0)
+    with connected(served) as connection:
+        connection.sendall(raw_request(served, f"/blobs/{name}"))
+        assert connection.recv(100)
+    deadline = time.monotonic() + 10
+    while served.endpoint.transfers("north") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not served.endpoint.transfers("north")
+    assert served.counters.as_dict().get("fleet_bytes", 0) - before < size / 10
+
+
+def test_a_report_that_drips_gets_an_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.fleet.endpoint._BODY_S", 0.1)
+    with connected(served) as connection:
+        connection.sendall(raw_request(served, "/health", "Content-Length: 50\r\n", "POST") + b"{")
+        assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+    with connected(served) as connection:
+        connection.sendall(
+            raw_request(served, "/health", "Transfer-Encoding: chunked\r\n", "POST") + b"ffffff\r\n" + b"[" * 9_000
+        )
+        assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
+
+
+def test_malformed_requests_leave_no_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING", "uvicorn.error")  # for the level to be put back afterwards
+    settings = load(options={"data_dir": tmp_path}, environ={}).settings
+    settings = settings.model_copy(update={"fleet": settings.fleet.model_copy(update={"listen": "127.0.0.1:1"})})
+    fleet_server(settings, None)
+    assert not logging.getLogger("uvicorn.error").isEnabledFor(logging.WARNING)
+    assert logging.getLogger("uvicorn.error").isEnabledFor(logging.ERROR)
