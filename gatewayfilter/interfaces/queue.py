@@ -70,7 +70,7 @@ class QueueState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuedUrl:
-    """One row of `queue show`."""
+    """One row of `queue show`; `held` where it waits and its task or host is paused."""
 
     url: str
     priority: int
@@ -80,6 +80,28 @@ class QueuedUrl:
     error: str
     task: str = ""
     depth: int = 0
+    held: bool = False
+
+
+class HoldKind(StrEnum):
+    """What a hold is on."""
+
+    TASK = "task"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A pause of one crawl task or one host of the queue.
+
+    Attributes:
+        name: of the task, or the host as URLs have it.
+        since: Unix seconds.
+    """
+
+    kind: HoldKind
+    name: str
+    since: float
 
 
 class CrawlRequestSink(Protocol):
@@ -177,6 +199,26 @@ class SharedFrontier(Frontier, Protocol):
         ...
 
 
+class QueueHolds(Protocol):
+    """The pauses of single crawl tasks and hosts. Their URLs go on waiting; those that are leased are finished."""
+
+    def hold(self, kind: HoldKind, name: str, now: float) -> bool:
+        """Leases no URL of a task or host from now on (Unix seconds), across restarts. Returns False when it was held already.
+
+        Raises:
+            ConfigError: the queue cannot hold single ones, or holds too many.
+        """
+        ...
+
+    def unhold(self, kind: HoldKind, name: str) -> bool:
+        """Leases URLs of a task or host again. Returns False when it was not held."""
+        ...
+
+    def all(self) -> list[Hold]:
+        """Returns the holds by kind and name."""
+        ...
+
+
 class CrawlQueue(SharedFrontier, Protocol):
     """The crawl queue as a store has it: a frontier with bounds, a pause, and views for its operator.
 
@@ -187,6 +229,11 @@ class CrawlQueue(SharedFrontier, Protocol):
 
     max_waiting: int
     refused: int
+
+    @property
+    def holds(self) -> QueueHolds:
+        """The pauses of single tasks and hosts."""
+        ...
 
     def pause(self, now: float) -> bool:
         """Pauses leasing from now on (Unix seconds), across restarts. Returns False when it was paused already."""

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from gatewayfilter.crawl.frontier.hash_ring import HashRing
-from gatewayfilter.store.repositories.crawling.frontier import site_slot
+from gatewayfilter.store.repositories.crawling.frontier_holds import site_slot
 from tests.e2e.conftest import CASINO, GARDEN
 from tests.e2e.e2e_gateway import SiteServer
 

@@ -77,6 +77,7 @@ def tasks(invocation: Invocation) -> None:
                     "strategy": task.strategy.model_dump(mode="json") if task.strategy is not None else None,
                     "links": task.links,
                     "urls": task.urls,
+                    "held_since": task.held_since,
                 }
                 for task in found
             }
@@ -85,9 +86,13 @@ def tasks(invocation: Invocation) -> None:
         say("There are no crawl tasks: a table [crawl.tasks.NAME] in the settings makes one.")
     else:
         print_table(
-            ("task", "depth", "pages per site", "follows", "again after h", "links", *_STATES),
-            [(task.name, *_strategy(task), task.links, *task.urls.values()) for task in found],
+            ("task", "depth", "pages per site", "follows", "again after h", "links", *_STATES, "paused since"),
+            [(task.name, *_strategy(task), task.links, *task.urls.values(), _since(task.held_since)) for task in found],
         )
+
+
+def _since(moment: float | None) -> str:
+    return "" if moment is None else show_moment(moment)
 
 
 def _strategy(task: TaskFacts) -> tuple[object, ...]:
@@ -115,7 +120,15 @@ def show(invocation: Invocation, *, state: str | None, limit: int) -> None:
         print_table(
             ("state", "priority", "tries", "not before", "task", "url", "error"),
             [
-                (row.state, row.priority, row.attempts, show_day(row.not_before or None), row.task, row.url, row.error)
+                (
+                    "paused" if row.held else row.state,
+                    row.priority,
+                    row.attempts,
+                    show_day(row.not_before or None),
+                    row.task,
+                    row.url,
+                    row.error,
+                )
                 for row in rows
             ],
         )
@@ -131,39 +144,63 @@ def stats(invocation: Invocation) -> None:
         facts = queue_facts(store, time.time())
     counts, paused_since = facts.counts, facts.paused_since
     if invocation.json:
-        print_json({**counts, "paused_since": paused_since})
+        print_json({**counts, "paused_since": paused_since, "held": facts.holds})
     else:
         print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
         if paused_since is not None:
             say(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
+        for hold in facts.holds:
+            command = f"gatewayfilter queue resume --{hold.kind} {hold.name}"
+            say(f"\nThe {hold.kind} {hold.name} is paused since {show_moment(hold.since)}: `{command}` lets it go on.")
 
 
-@queue_group.command(examples=("gatewayfilter queue pause",), prints_data=True, recorded="queue.paused")
+@queue_group.command(
+    examples=(
+        "gatewayfilter queue pause",
+        "gatewayfilter queue pause --task forums",
+        "gatewayfilter queue pause --host a.example",
+    ),
+    prints_data=True,
+    recorded="queue.paused",
+)
+@click.option("--task", default="", metavar="NAME", help="Only the URLs of this crawl task.")
+@click.option("--host", default="", metavar="HOST", help="Only the URLs of this host, without those below it.")
 @click.pass_obj
-def pause(invocation: Invocation) -> None:
+def pause(invocation: Invocation, *, task: str, host: str) -> None:
     """Fetch nothing more, over restarts too, until `queue resume`; pages in work are finished, new ones go on waiting."""
     from gatewayfilter.use_cases.learning.crawl_queue import pause_queue
 
+    settings = invocation.settings()
     with invocation.store() as store:
-        changed = pause_queue(store, time.time())
+        changed = pause_queue(settings, store, time.time(), task, host)
     if invocation.json:
         print_json({"paused": True, "changed": changed})
     else:
-        say("The queue is paused." if changed else "The queue was paused already.")
+        say(f"{_paused(task, host)} is paused." if changed else f"{_paused(task, host)} was paused already.")
 
 
-@queue_group.command(examples=("gatewayfilter queue resume",), prints_data=True, recorded="queue.resumed")
+@queue_group.command(
+    examples=("gatewayfilter queue resume", "gatewayfilter queue resume --task forums"),
+    prints_data=True,
+    recorded="queue.resumed",
+)
+@click.option("--task", default="", metavar="NAME", help="Only the pause of this crawl task.")
+@click.option("--host", default="", metavar="HOST", help="Only the pause of this host.")
 @click.pass_obj
-def resume(invocation: Invocation) -> None:
-    """Go on fetching after `queue pause`."""
+def resume(invocation: Invocation, *, task: str, host: str) -> None:
+    """Go on fetching after `queue pause`. Tasks and hosts with a pause of their own stay paused without --task or --host."""
     from gatewayfilter.use_cases.learning.crawl_queue import resume_queue
 
     with invocation.store() as store:
-        changed = resume_queue(store)
+        changed = resume_queue(store, task, host)
     if invocation.json:
         print_json({"paused": False, "changed": changed})
     else:
-        say("The queue goes on." if changed else "The queue was not paused.")
+        say(f"{_paused(task, host)} goes on." if changed else f"{_paused(task, host)} was not paused.")
+
+
+def _paused(task: str, host: str) -> str:
+    return f"The task {task}" if task else f"The host {host}" if host else "The queue"
 
 
 @queue_group.command(examples=("gatewayfilter queue proxies", "gatewayfilter queue proxies --json"), prints_data=True)

@@ -14,17 +14,18 @@ from typing import Any, Final
 
 from redis.exceptions import NoScriptError
 
-from gatewayfilter.interfaces import CrawlRequest, Lease, Priority, QueuedUrl, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Lease, Priority, QueuedUrl, QueueHolds, QueueState
 from gatewayfilter.scaleout.redis import frontier_scripts as lua
 from gatewayfilter.scaleout.redis.connection import Client, RedisConnection
+from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.store.repositories.crawling.frontier import (
     DEAD_KEEP_S,
     DEAD_REST_S,
     TASK_REST_S,
     USUAL_LENGTH,
     merged,
-    site_slot,
 )
+from gatewayfilter.store.repositories.crawling.frontier_holds import site_slot
 from gatewayfilter.urls import digest_of
 
 PREFIX: Final = "{gf:queue}:"
@@ -70,6 +71,7 @@ class RedisFrontier:
     Attributes:
         max_waiting: see `SqlFrontier`.
         refused: number of URLs that this object refused.
+        holds: refuses the pause of a single task or host.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class RedisFrontier:
         self._mode = "1" if server_clock else "0"
         self.max_waiting = max_waiting
         self.refused = 0
+        self.holds: QueueHolds = NoHolds()
         self._next_sweep = 0.0
 
     def add(self, offers: Iterable[CrawlRequest], now: float) -> int:

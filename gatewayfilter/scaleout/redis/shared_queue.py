@@ -9,10 +9,11 @@ from contextlib import suppress
 from typing import Final
 
 from gatewayfilter.errors import StoreUnavailableError
-from gatewayfilter.interfaces import Crawlers, CrawlQueue, CrawlRequest, Lease, QueuedUrl, QueueState
+from gatewayfilter.interfaces import Crawlers, CrawlQueue, CrawlRequest, Lease, QueuedUrl, QueueHolds, QueueState
 from gatewayfilter.scaleout.redis.connection import RedisAwayError
 from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
 from gatewayfilter.scaleout.redis.frontier import MARK, RedisFrontier
+from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.telemetry import Counters
 
 _MOVE_EVERY_S: Final = 1.0
@@ -30,12 +31,16 @@ class SharedQueue:
         shared: the queue of all machines.
         own: the machine's own.
         counters: where it is counted.
+
+    Attributes:
+        holds: refuses the pause of a single task or host.
     """
 
     def __init__(self, shared: RedisFrontier, own: CrawlQueue, counters: Counters) -> None:
         self._shared = shared
         self._own = own
         self._counters = counters
+        self.holds: QueueHolds = NoHolds(own.holds)
         self._move_at = 0.0
 
     @property

@@ -75,6 +75,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "list_changes": "the change feed: its numbers belong to one database; a restore appends what it changes",
     "frontier": "the crawler's queue: unknown URLs are queued again at their next visit",
     "frontier_pauses": "the switch of the crawler's queue, which is not restored either",
+    "frontier_holds": "the pauses of tasks and hosts in the crawler's queue, likewise",
     "crawlers": "heartbeats of running processes",
     "task_sites": "how far crawl tasks are: they start again",
     "quota_usage": "minutes of the last days: they count on from zero, so a restore never takes time away",

@@ -26,7 +26,7 @@ from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
 
 __all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
 
-HEAD = "0021"
+HEAD = "0022"
 """The migration that makes this schema."""
 
 MANUAL_RULES = Table(
@@ -124,6 +124,14 @@ FRONTIER_PAUSES = Table(
     "frontier_pauses",
     METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False),  # 1: the whole queue
+    Column("since", Double, nullable=False),
+)
+
+FRONTIER_HOLDS = Table(
+    "frontier_holds",
+    METADATA,
+    Column("kind", String(8), primary_key=True),  # task or host
+    Column("name", Text, primary_key=True),
     Column("since", Double, nullable=False),
 )
 

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from gatewayfilter.config import CrawlTask, Settings
-from gatewayfilter.errors import ClassifyError, FetchError, MissingError
-from gatewayfilter.interfaces import CrawlRequest, Priority, QueuedUrl, QueueState
-from gatewayfilter.store import Store
+from gatewayfilter.errors import ClassifyError, ConfigError, FetchError, MissingError
+from gatewayfilter.interfaces import CrawlRequest, Hold, HoldKind, Priority, QueuedUrl, QueueState
+from gatewayfilter.store import Store, host_of_queued
 from gatewayfilter.urls import parse_loose_url
 from gatewayfilter.use_cases.learning.crawl_tasks import chosen_task
 
@@ -29,10 +28,12 @@ class QueueFacts:
     Attributes:
         counts: URLs by state; `due` are those that wait and may be fetched now.
         paused_since: Unix seconds, `None` while it is not paused.
+        holds: single tasks and hosts that are paused.
     """
 
     counts: Mapping[str, int]
     paused_since: float | None
+    holds: tuple[Hold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,14 @@ class TaskFacts:
         strategy: of the settings, `None` for a task that is only in the queue.
         links: pages that links led to, in this period of `pages_per_site`.
         urls: its URLs in the queue by state.
+        held_since: the start of its own pause (Unix seconds), `None` for none.
     """
 
     name: str
     strategy: CrawlTask | None
     links: int
     urls: Mapping[str, int]
+    held_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class HostFacts:
         tries: the most tries of one of them.
         next_at: when its first one may be fetched (Unix seconds), 0 for at once or none.
         error: why one of them failed, `""` for none.
+        held_since: the start of its own pause (Unix seconds), `None` for none.
     """
 
     host: str
@@ -69,6 +73,7 @@ class HostFacts:
     tries: int
     next_at: float
     error: str
+    held_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ def queue_facts(store: Store, now: float) -> QueueFacts:
     Raises:
         StoreError: the database cannot be read.
     """
-    return QueueFacts(store.frontier.stats(now), store.frontier.paused_since())
+    return QueueFacts(store.frontier.stats(now), store.frontier.paused_since(), tuple(store.frontier.holds.all()))
 
 
 def queue_page(store: Store, state: QueueState | None, after: str, limit: int) -> QueuePage:
@@ -127,25 +132,27 @@ def _place(after: str) -> tuple[int, float, int] | None:
 
 
 def queue_tasks(settings: Settings, store: Store) -> tuple[TaskFacts, ...]:
-    """Returns the crawl tasks of the settings and of the queue, by name.
+    """Returns the crawl tasks of the settings and of the queue, and those that are paused, by name.
 
     Raises:
         StoreError: the database cannot be read.
     """
     strategies, counts, links = settings.crawl.tasks, store.frontier.tasks(), store.task_sites.totals()
+    held = _held(store, HoldKind.TASK)
     return tuple(
         TaskFacts(
             name,
             strategies.get(name),
             links.get(name, 0),
             {state: counts.get(name, {}).get(state, 0) for state in STATES},
+            held.get(name),
         )
-        for name in sorted({*strategies, *counts})
+        for name in sorted({*strategies, *counts, *held})
     )
 
 
 def queue_hosts(store: Store, limit: int) -> tuple[HostFacts, ...]:
-    """Returns the hosts with the most failures and URLs, of the most urgent waiting and given up ones.
+    """Returns hosts of the most urgent waiting and given up URLs: those that are paused, then those with the most failures.
 
     Raises:
         StoreError: the database cannot be read.
@@ -154,15 +161,26 @@ def queue_hosts(store: Store, limit: int) -> tuple[HostFacts, ...]:
     dead = store.frontier.show(_READ_FOR_HOSTS, QueueState.DEAD)
     of_waiting, of_dead = Counter(map(_host, waiting)), Counter(map(_host, dead))
     tries, errors = _tries((*waiting, *dead))
+    held = _held(store, HoldKind.HOST)
     earliest: dict[str, float] = {}
     for row in waiting:
         host = _host(row)
         earliest[host] = min(earliest.get(host, row.not_before), row.not_before)
     found = [
-        HostFacts(host, of_waiting[host], of_dead[host], tries[host], earliest.get(host, 0.0), errors.get(host, ""))
-        for host in {*of_waiting, *of_dead}
+        HostFacts(
+            host, of_waiting[host], of_dead[host], tries[host], earliest.get(host, 0.0), errors.get(host, ""), held.get(host)
+        )
+        for host in {*of_waiting, *of_dead, *held}
     ]
-    return tuple(sorted(found, key=lambda facts: (-facts.failed, -facts.tries, -facts.waiting, facts.host))[:limit])
+    return tuple(sorted(found, key=_by_failures)[:limit])
+
+
+def _by_failures(facts: HostFacts) -> tuple[object, ...]:
+    return facts.held_since is None, -facts.failed, -facts.tries, -facts.waiting, facts.host
+
+
+def _held(store: Store, kind: HoldKind) -> dict[str, float]:
+    return {hold.name: hold.since for hold in store.frontier.holds.all() if hold.kind is kind}
 
 
 def _tries(rows: Iterable[QueuedUrl]) -> tuple[Counter[str], dict[str, str]]:
@@ -177,28 +195,55 @@ def _tries(rows: Iterable[QueuedUrl]) -> tuple[Counter[str], dict[str, str]]:
 
 
 def _host(row: QueuedUrl) -> str:
-    try:
-        return urlsplit(row.url).hostname or row.url
-    except ValueError:
-        return row.url
+    return host_of_queued(row.url)
 
 
-def pause_queue(store: Store, now: float) -> bool:
-    """Has nothing more fetched, over restarts too. Returns whether it was not paused before.
+def pause_queue(settings: Settings, store: Store, now: float, task: str = "", host: str = "") -> bool:
+    """Has nothing more fetched, or nothing of one task or host, over restarts too. Returns whether it was not paused before.
 
-    Raises:
-        StoreError: the database refuses.
-    """
-    return store.frontier.pause(now)
-
-
-def resume_queue(store: Store) -> bool:
-    """Has pages fetched again. Returns whether it was paused.
+    Args:
+        settings: the settings.
+        store: the database.
+        now: Unix seconds.
+        task: a crawl task.
+        host: a host, without those below it; an address stands for its host.
 
     Raises:
+        ConfigError: both are given, the queue is shared by machines, or too many are paused.
+        MissingError: there is no such task.
+        UrlError: it is no host.
         StoreError: the database refuses.
     """
-    return store.frontier.resume()
+    one = _one(task, host)
+    if one is None:
+        return store.frontier.pause(now)
+    if task:
+        find_task(settings, store, task)
+    return store.frontier.holds.hold(*one, now)
+
+
+def resume_queue(store: Store, task: str = "", host: str = "") -> bool:
+    """Has pages fetched again, after `pause_queue` with the same values. Returns whether it was paused.
+
+    Raises:
+        ConfigError: both a task and a host are given.
+        UrlError: it is no host.
+        StoreError: the database refuses.
+    """
+    one = _one(task, host)
+    return store.frontier.resume() if one is None else store.frontier.holds.unhold(*one)
+
+
+def _one(task: str, host: str) -> tuple[HoldKind, str] | None:
+    if task and host:
+        raise ConfigError("name a crawl task or a host, not both")
+    if task:
+        return HoldKind.TASK, task.replace("\0", "")
+    if host:
+        # An IPv6 address may stand without brackets, as the list of hosts has it.
+        bare = f"[{host.strip()}]" if host.count(":") > 1 and not {"/", "["} & set(host) else host
+        return HoldKind.HOST, host_of_queued(parse_loose_url(bare).text)
+    return None
 
 
 def retry_failed(store: Store) -> int:

@@ -46,6 +46,21 @@ def test_stats_retry_and_clear(cli: Cli) -> None:
     assert cli("queue", "show").out == "The queue is empty.\n"
 
 
+@pytest.mark.usefixtures("queued")
+def test_a_task_and_a_host_are_paused(cli: Cli) -> None:
+    assert cli("queue", "pause", "--host", "b.example", "--json").json == {"paused": True, "changed": True}
+    assert cli("queue", "pause", "--host", "B.example").out == "The host B.example was paused already.\n"
+    assert cli("queue", "pause", "--task", "none").code == 1
+    assert cli("queue", "pause", "--task", "none", "--host", "b.example").code == 2
+    assert cli("queue", "pause", "--host", "no host").code == 2
+    (held,) = cli("queue", "stats", "--json").json["held"]
+    assert (held["kind"], held["name"]) == ("host", "b.example")
+    assert "queue resume --host b.example" in cli("queue", "stats").out
+    assert cli("queue", "show", "--state", "waiting", "--json").json[0]["held"] is True
+    assert cli("queue", "resume").out == "The queue was not paused.\n"
+    assert cli("queue", "resume", "--host", "b.example").out == "The host b.example goes on.\n"
+
+
 def test_outbound_proxies_are_shown_without_their_passwords(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     none = cli("queue", "proxies")
     assert none.code == 1

@@ -16,6 +16,15 @@ class CrawlQueueModel(TypedDict):
     done: int
     dead: int
     paused_since: float | None
+    held: list[HoldModel]
+
+
+class HoldModel(TypedDict):
+    """A pause of one crawl task or host."""
+
+    kind: Literal["task", "host"]
+    name: str
+    since: float
 
 
 class QueuedList(TypedDict):
@@ -36,6 +45,7 @@ class QueuedModel(TypedDict):
     error: str
     task: str
     depth: int
+    held: bool
 
 
 class NewUrls(TypedDict):
@@ -72,6 +82,7 @@ class CrawlTaskModel(TypedDict):
     strategy: dict[str, Any] | None
     links: int
     urls: dict[str, int]
+    held_since: float | None
 
 
 class CrawlHostModel(TypedDict):
@@ -83,6 +94,7 @@ class CrawlHostModel(TypedDict):
     tries: int
     next_at: float
     error: str
+    held_since: float | None
 
 
 class CrawlersModel(TypedDict):
@@ -147,13 +159,13 @@ class CrawlerApi:
         """Queues pages ahead of all others, or at the priority of a task; none where one may not be crawled."""
         return self._transport.send(Call("POST", "/api/v1/crawler/queue/urls", body=body))
 
-    def pause_crawl_queue(self) -> Answer[QueuePausedModel]:
-        """Has nothing more fetched, over restarts too; pages in work are finished."""
-        return self._transport.send(Call("POST", "/api/v1/crawler/queue/pause"))
+    def pause_crawl_queue(self, *, task: str | None = None, host: str | None = None) -> Answer[QueuePausedModel]:
+        """Has nothing more fetched, or nothing of one task or host, over restarts too; pages in work are finished."""
+        return self._transport.send(Call("POST", "/api/v1/crawler/queue/pause", query={"task": task, "host": host}))
 
-    def resume_crawl_queue(self) -> Answer[QueuePausedModel]:
-        """Has pages fetched again."""
-        return self._transport.send(Call("POST", "/api/v1/crawler/queue/resume"))
+    def resume_crawl_queue(self, *, task: str | None = None, host: str | None = None) -> Answer[QueuePausedModel]:
+        """Has pages fetched again; what has a pause of its own needs its name."""
+        return self._transport.send(Call("POST", "/api/v1/crawler/queue/resume", query={"task": task, "host": host}))
 
     def retry_crawl_failures(self) -> Answer[GatewayfilterWebApiLearningCrawlerChangedModel]:
         """Puts the URLs that were given up back to waiting."""
@@ -168,7 +180,7 @@ class CrawlerApi:
         return self._transport.send(Call("GET", "/api/v1/crawler/tasks"))
 
     def list_crawl_hosts(self, *, limit: int | None = None) -> Answer[list[CrawlHostModel]]:
-        """Returns the hosts with the most failures and URLs, of the 5,000 most urgent that wait and as many that were given up."""
+        """Returns hosts of the 5,000 most urgent URLs that wait and as many given up: paused ones, then those with most failures."""
         return self._transport.send(Call("GET", "/api/v1/crawler/hosts", query={"limit": limit}))
 
     def get_crawler_status(self) -> Answer[CrawlersModel]:

@@ -11,12 +11,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, tuple_
 
-from gatewayfilter.errors import UrlError
-from gatewayfilter.interfaces import SITE_SLOTS, CrawlRequest, Lease, Priority, QueuedUrl, QueueState
+from gatewayfilter.interfaces import CrawlRequest, Lease, Priority, QueuedUrl, QueueHolds, QueueState
 from gatewayfilter.store.repositories.crawling import frontier_sql as sql
+from gatewayfilter.store.repositories.crawling.due_rows import due_rows
+from gatewayfilter.store.repositories.crawling.frontier_holds import SqlHolds, leasable_rows, site_slot
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
-from gatewayfilter.urls import digest_of, parse_url, registrable_domain
+from gatewayfilter.urls import digest_of
 
 _DAY_S: Final = 86_400.0
 DEAD_REST_S: Final = _DAY_S
@@ -48,12 +49,14 @@ class SqlFrontier:
         max_waiting: beyond so many waiting URLs new links are refused, beyond twice as many everything new is, and long URLs
             sooner. Of done URLs and dead letters together the newest twice as many are kept, so that no client can fill the disk.
         refused: number of URLs that this object refused.
+        holds: the pauses of single tasks and hosts.
     """
 
     def __init__(self, database: Database, *, max_waiting: int = 200_000) -> None:
         self._database = database
         self.max_waiting = max_waiting
         self.refused = 0
+        self.holds: QueueHolds = SqlHolds(database)
         self._waiting = 0  # the last count plus additions since; removals are not counted
         self._recount_in = 0
         self._next_sweep = 0.0
@@ -81,7 +84,7 @@ class SqlFrontier:
         if not self._found_some:
             with self._database.read() as connection:
                 if connection.scalar(sql.PAUSED_SINCE) is not None or not any(
-                    _due(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
+                    due_rows(connection, state, now, 1, slots) for state in (QueueState.WAITING, QueueState.LEASED)
                 ):
                     return []
         token = secrets.token_hex(8)  # a URL is leased once per call: unique together with the URL
@@ -90,11 +93,11 @@ class SqlFrontier:
             if connection.scalar(sql.PAUSED_SINCE) is not None:
                 return []
             connection.execute(sql.EXPIRE, {"now": now})
-            rows = _due(connection, QueueState.WAITING, now, limit, slots)
+            rows, held = leasable_rows(connection, now, limit, slots)
             for chunk in batched(rows, _CHUNK):
                 values = {"new_token": token, "new_holder": holder, "new_due_at": now + lease_s}
                 connection.execute(sql.LEASE, {"ids": [row.id for row in chunk], **values})
-        self._found_some = bool(rows)
+        self._found_some = bool(rows or held)
         until = now + lease_s
         return [Lease(row.url, row.priority, row.attempts + 1, token, until, row.task, row.depth) for row in rows]
 
@@ -169,6 +172,7 @@ class SqlFrontier:
         with self._database.read() as connection:
             counts = {row.state: row.urls for row in connection.execute(sql.COUNTS)}
             due = connection.scalar(sql.DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
+        counts[QueueState.WAITING.value] = counts.get(QueueState.WAITING.value, 0) + counts.get(sql.HELD, 0)
         waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
         return dict([waiting, ("due", due), *others])
 
@@ -194,16 +198,14 @@ class SqlFrontier:
         """
         order = (sql.COLUMNS.priority, sql.COLUMNS.due_at, sql.COLUMNS.id)
         statement = sql.SHOWN.order_by(*order).limit(limit + 1)
-        if state is not None:
-            statement = statement.where(sql.COLUMNS.state == state.value)
         if after is not None:
             statement = statement.where(tuple_(*order) > after)
         with self._database.read() as connection:
+            if state is not None:
+                held_too = state is QueueState.WAITING and connection.execute(sql.HOLDS).first() is not None
+                statement = statement.where(sql.WAITS if held_too else sql.COLUMNS.state == state.value)
             found = connection.execute(statement).all()
-        rows = [
-            QueuedUrl(row.url, row.priority, QueueState(row.state), row.attempts, row.not_before, row.error, row.task, row.depth)
-            for row in found[:limit]
-        ]
+        rows = [_shown(row) for row in found[:limit]]
         last = found[limit - 1] if len(found) > limit else None
         return rows, (last.priority, last.due_at, last.id) if last is not None else None
 
@@ -225,7 +227,9 @@ class SqlFrontier:
         counts: dict[str, dict[str, int]] = {}
         with self._database.read() as connection:
             for row in connection.execute(sql.TASK_COUNTS):
-                counts.setdefault(row.task, {})[row.state] = row.urls
+                states = counts.setdefault(row.task, {})
+                state = _public(row.state)
+                states[state] = states.get(state, 0) + row.urls
         return counts
 
     def _add(self, connection: Connection, wanted: Mapping[bytes, CrawlRequest], now: float) -> int:
@@ -264,8 +268,8 @@ class SqlFrontier:
 
     def _sweep(self, connection: Connection, now: float) -> None:
         """Deletes rows after their rest, old dead letters, and rows in excess; a bounded number at a time."""
-        leaving = [row.id for row in _due(connection, QueueState.DONE, now, _SWEEP_MOST)]
-        leaving += [row.id for row in _due(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
+        leaving = [row.id for row in due_rows(connection, QueueState.DONE, now, _SWEEP_MOST)]
+        leaving += [row.id for row in due_rows(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
         _delete(connection, leaving)
         settled = _count(connection, QueueState.DONE) + _count(connection, QueueState.DEAD)
         surplus = settled - 2 * self.max_waiting
@@ -282,7 +286,18 @@ def _held(lease: Lease) -> dict[str, object]:
 
 
 def _count(connection: Connection, state: QueueState) -> int:
-    return connection.scalar(sql.COUNT, {"in_state": state.value}) or 0
+    held = connection.scalar(sql.COUNT, {"in_state": sql.HELD}) or 0 if state is QueueState.WAITING else 0
+    return held + (connection.scalar(sql.COUNT, {"in_state": state.value}) or 0)
+
+
+def _public(state: str) -> str:
+    return QueueState.WAITING.value if state == sql.HELD else state
+
+
+def _shown(row: sql.FrontierRow) -> QueuedUrl:
+    state = QueueState(_public(row.state))
+    held = row.state == sql.HELD
+    return QueuedUrl(row.url, row.priority, state, row.attempts, row.not_before, row.error, row.task, row.depth, held)
 
 
 def _delete(connection: Connection, ids: Sequence[int]) -> None:
@@ -329,15 +344,6 @@ def _new_row(digest: bytes, offer: CrawlRequest, now: float) -> dict[str, object
     }
 
 
-def site_slot(url: str) -> int:
-    """Returns the slot of a URL's site (its registrable domain, else its host); -1, not assigned, if it is not a URL."""
-    try:
-        host = parse_url(url).host
-    except UrlError:
-        return sql.ANYBODY
-    return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
-
-
 def _is_over(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> bool:
     """Whether a row is only a done URL or dead letter of others than the offering task, so that the offer replaces it."""
     if row.state == QueueState.DEAD.value:
@@ -352,7 +358,7 @@ def _after_rest(offer: CrawlRequest, row: sql.FrontierRow, now: float) -> CrawlR
 
 def _hurried(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> dict[str, object] | None:
     """Returns the new values of a waiting row that this offer makes more urgent or puts into a task, `None` when it does not."""
-    if row.state != QueueState.WAITING.value:
+    if _public(row.state) != QueueState.WAITING.value:
         return None
     priority = min(row.priority, int(offer.priority))
     due_at = max(offer.not_before, now)
@@ -368,24 +374,3 @@ def _hurried(row: sql.FrontierRow, offer: CrawlRequest, now: float) -> dict[str,
         "new_task": task,
         "new_depth": depth,
     }
-
-
-def _due(
-    connection: Connection, state: QueueState, now: float, limit: int, slots: Sequence[int] | None = None
-) -> list[sql.FrontierRow]:
-    """Returns up to `limit` due rows of a state, the most urgent first.
-
-    One query per priority: a single query would scan every URL that is not due yet.
-    """
-    found: list[sql.FrontierRow] = []
-    level = sql.NO_LEVEL
-    while len(found) < limit:
-        level = connection.scalar(sql.NEXT_LEVEL, {"in_state": state.value, "after": level})
-        if level is None:
-            break
-        values: dict[str, object] = {"in_state": state.value, "level": level, "now": now, "most": limit - len(found)}
-        if slots is None:
-            found += connection.execute(sql.DUE_IN_LEVEL, values)
-        else:
-            found += connection.execute(sql.DUE_IN_SLOTS, {**values, "slots": [*slots, sql.ANYBODY]})
-    return found

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from sqlalchemy import Row, bindparam, delete, func, select, update
+from sqlalchemy import Row, bindparam, case, delete, func, select, update
 
 from gatewayfilter.interfaces import QueueState
-from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_PAUSES
+from gatewayfilter.store.sql.schema import FRONTIER, FRONTIER_HOLDS, FRONTIER_PAUSES
 
 NO_LEVEL = -(2**31)  # below every priority
 ANYBODY = -1
 WHOLE = 1
+HELD = "held"
+"""The state of a waiting URL whose task or host is paused, outside the range of the index from which URLs are leased."""
 
 type FrontierRow = Row[*tuple[Any, ...]]
 
@@ -38,7 +40,9 @@ SHOWN = select(
     COLUMNS.depth,
 )
 COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state == bindparam("in_state"))
-WAITING = select(func.count(), func.min(COLUMNS.due_at)).where(COLUMNS.state == QueueState.WAITING.value)
+_IS_WAITING = COLUMNS.state == QueueState.WAITING.value
+WAITS = COLUMNS.state.in_((QueueState.WAITING.value, HELD))
+WAITING = select(func.count(), func.min(case((_IS_WAITING, COLUMNS.due_at)))).where(WAITS)
 DUE_COUNT = COUNT.where(COLUMNS.due_at <= bindparam("now"))
 COUNTS = select(COLUMNS.state, func.count().label("urls")).group_by(COLUMNS.state)
 HURRY = (
@@ -55,11 +59,18 @@ HURRY = (
 # Not "in these two states": that would sort the result of an index, while the oldest rows are nearly all done ones.
 OLDEST_SETTLED = (
     select(COLUMNS.id)
-    .where(COLUMNS.state != QueueState.WAITING.value, COLUMNS.state != QueueState.LEASED.value)
+    .where(COLUMNS.state != QueueState.WAITING.value, COLUMNS.state != QueueState.LEASED.value, COLUMNS.state != HELD)
     .order_by(COLUMNS.id)
     .limit(bindparam("most"))
 )
 PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == WHOLE)
+HOLDS = select(FRONTIER_HOLDS.c.kind, FRONTIER_HOLDS.c.name, FRONTIER_HOLDS.c.since).order_by(*FRONTIER_HOLDS.primary_key)
+_MOVED = update(FRONTIER).where(COLUMNS.state == bindparam("from_state")).values(state=bindparam("to_state"))
+MOVE_TASK = _MOVED.where(COLUMNS.task == bindparam("of_task"))
+MOVE_IDS = _MOVED.where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
+OF_SLOT = select(COLUMNS.id, COLUMNS.url).where(
+    COLUMNS.state == bindparam("in_state"), COLUMNS.slot.in_((bindparam("of_slot"), ANYBODY))
+)
 DELETE = delete(FRONTIER).where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
 
 # Both read the end of one index range, independent of the number of URLs: the next priority in use, and its due rows.

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from gatewayfilter.interfaces import QueueState
+from gatewayfilter.interfaces import HoldKind, QueueState
 from gatewayfilter.use_cases.learning import crawl_queue as use_case
 from gatewayfilter.use_cases.learning.crawler_facts import crawler_facts
 from gatewayfilter.web.access.changes import record
@@ -17,7 +17,17 @@ router = ApiRouter("/crawler", tags=["crawler"])
 
 JOBS: Final = "gatewayfilter.use_cases.learning.crawl_jobs:"
 LONGEST_URL: Final = 8_000
+OneTask = Annotated[str, Query(max_length=60, description="Only this crawl task.")]
+OneHost = Annotated[str, Query(max_length=300, description="Only this host, without those below it.")]
 type Url = Annotated[str, Field(min_length=1, max_length=LONGEST_URL)]
+
+
+class HoldModel(BaseModel):
+    """A pause of one crawl task or host."""
+
+    kind: Annotated[HoldKind, Field(description="task or host.")]
+    name: Annotated[str, Field(description="The task, or the host as URLs have it.")]
+    since: Annotated[float, Field(description="Unix seconds.")]
 
 
 class CrawlQueueModel(BaseModel):
@@ -29,6 +39,7 @@ class CrawlQueueModel(BaseModel):
     done: Annotated[int, Field(description="URLs that rest after their visit.")]
     dead: Annotated[int, Field(description="URLs that were given up.")]
     paused_since: Annotated[float | None, Field(description="Unix seconds, null while it is not paused.")]
+    held: Annotated[list[HoldModel], Field(description="Single tasks and hosts that are paused.")]
 
 
 class QueuedModel(BaseModel):
@@ -42,6 +53,7 @@ class QueuedModel(BaseModel):
     error: Annotated[str, Field(description="Why the last try failed.")]
     task: Annotated[str, Field(description="Its crawl task, empty for none.")]
     depth: Annotated[int, Field(description="Links from the start of its task.")]
+    held: Annotated[bool, Field(description="Whether it waits because its task or host is paused.")]
 
 
 class QueuedList(BaseModel):
@@ -58,6 +70,7 @@ class CrawlTaskModel(BaseModel):
     strategy: Annotated[dict[str, Any] | None, Field(description="[crawl.tasks.NAME] of the settings, null where it is missing.")]
     links: Annotated[int, Field(description="Pages that links led to, in this period of pages_per_site.")]
     urls: Annotated[dict[str, int], Field(description="Its URLs in the queue by state.")]
+    held_since: Annotated[float | None, Field(description="Start of its own pause (Unix seconds), null for none.")]
 
 
 class CrawlHostModel(BaseModel):
@@ -69,6 +82,7 @@ class CrawlHostModel(BaseModel):
     tries: Annotated[int, Field(description="The most tries of one of them.")]
     next_at: Annotated[float, Field(description="When its first one may be fetched (Unix seconds), 0 for at once or none.")]
     error: Annotated[str, Field(description="Why one of them failed.")]
+    held_since: Annotated[float | None, Field(description="Start of its own pause (Unix seconds), null for none.")]
 
 
 class CrawlersModel(BaseModel):
@@ -138,7 +152,8 @@ class ProxyModel(BaseModel):
 def queue(services: Services, _: Viewer) -> CrawlQueueModel:
     """Returns how many URLs are in each state."""
     found = use_case.queue_facts(services.store, services.clock())
-    return CrawlQueueModel(**found.counts, paused_since=found.paused_since)
+    held = [HoldModel(kind=hold.kind, name=hold.name, since=hold.since) for hold in found.holds]
+    return CrawlQueueModel(**found.counts, paused_since=found.paused_since, held=held)
 
 
 @router.get("/queue/urls", operation_id="list_crawl_urls")
@@ -161,6 +176,7 @@ def urls(
             error=row.error,
             task=row.task,
             depth=row.depth,
+            held=row.held,
         )
         for row in found.rows
     ]
@@ -176,20 +192,20 @@ def add(services: Services, who: Admin, body: NewUrls) -> AddedModel:
 
 
 @router.post("/queue/pause", operation_id="pause_crawl_queue")
-def pause(services: Services, who: Admin) -> QueuePausedModel:
-    """Has nothing more fetched, over restarts too; pages in work are finished."""
-    changed = use_case.pause_queue(services.store, services.clock())
+def pause(services: Services, who: Admin, task: OneTask = "", host: OneHost = "") -> QueuePausedModel:
+    """Has nothing more fetched, or nothing of one task or host, over restarts too; pages in work are finished."""
+    changed = use_case.pause_queue(services.settings, services.store, services.clock(), task, host)
     if changed:
-        record(services, who, "queue.paused", "")
+        record(services, who, "queue.paused", task or host)
     return QueuePausedModel(paused=True, changed=changed)
 
 
 @router.post("/queue/resume", operation_id="resume_crawl_queue")
-def resume(services: Services, who: Admin) -> QueuePausedModel:
-    """Has pages fetched again."""
-    changed = use_case.resume_queue(services.store)
+def resume(services: Services, who: Admin, task: OneTask = "", host: OneHost = "") -> QueuePausedModel:
+    """Has pages fetched again; what has a pause of its own needs its name."""
+    changed = use_case.resume_queue(services.store, task, host)
     if changed:
-        record(services, who, "queue.resumed", "")
+        record(services, who, "queue.resumed", task or host)
     return QueuePausedModel(paused=False, changed=changed)
 
 
@@ -224,6 +240,7 @@ def tasks(services: Services, _: Viewer) -> list[CrawlTaskModel]:
             strategy=task.strategy.model_dump(mode="json") if task.strategy is not None else None,
             links=task.links,
             urls=dict(task.urls),
+            held_since=task.held_since,
         )
         for task in use_case.queue_tasks(services.settings, services.store)
     ]
@@ -233,7 +250,7 @@ def tasks(services: Services, _: Viewer) -> list[CrawlTaskModel]:
 def hosts(
     services: Services, _: Viewer, limit: Annotated[int, Query(ge=1, le=1000, description="Most items.")] = 100
 ) -> list[CrawlHostModel]:
-    """Returns the hosts with the most failures and URLs, of the 5,000 most urgent that wait and as many that were given up."""
+    """Returns hosts of the 5,000 most urgent URLs that wait and as many given up: paused ones, then those with most failures."""
     return [
         CrawlHostModel(
             host=host.host,
@@ -242,6 +259,7 @@ def hosts(
             tries=host.tries,
             next_at=host.next_at,
             error=host.error,
+            held_since=host.held_since,
         )
         for host in use_case.queue_hosts(services.store, limit)
     ]

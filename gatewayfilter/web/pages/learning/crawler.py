@@ -7,7 +7,7 @@ from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field
 
-from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.errors import ConfigError, GatewayFilterError, UrlError
 from gatewayfilter.interfaces import QueueState
 from gatewayfilter.use_cases.learning import crawl_queue as use_case
 from gatewayfilter.use_cases.learning.crawler_facts import COUNTED, crawler_facts
@@ -24,6 +24,8 @@ _JOBS: Final = "gatewayfilter.use_cases.learning.crawl_jobs:"
 _A_PAGE: Final = 100
 _MOST_HOSTS: Final = 200
 _LONGEST_URL: Final = 8_000
+OneTask = Annotated[str, Form(max_length=60)]
+OneHost = Annotated[str, Form(max_length=300)]
 type Part = Literal["queue", "failures", "hosts", "counters"]
 
 
@@ -72,19 +74,29 @@ def fetch(request: Request, services: Services, who: Admin, form: Annotated[UrlF
 
 
 @router.post("/crawler/pause")
-def pause(services: Services, who: Admin) -> Response:
-    """Has nothing more fetched."""
-    if use_case.pause_queue(services.store, services.clock()):
-        record(services, who, "queue.paused", "")
-    return RedirectResponse("/crawler", 303)
+def pause(request: Request, services: Services, who: Admin, task: OneTask = "", host: OneHost = "") -> Response:
+    """Has nothing more fetched, or nothing of one task or host."""
+    view = View(part="hosts" if host else "queue")
+    try:
+        changed = use_case.pause_queue(services.settings, services.store, services.clock(), task, host)
+    except (ConfigError, UrlError) as error:
+        return _page(request, services, view, 422, problem=str(error))
+    if changed:
+        record(services, who, "queue.paused", task or host)
+    return RedirectResponse(view.url(), 303)
 
 
 @router.post("/crawler/resume")
-def resume(services: Services, who: Admin) -> Response:
+def resume(request: Request, services: Services, who: Admin, task: OneTask = "", host: OneHost = "") -> Response:
     """Has pages fetched again."""
-    if use_case.resume_queue(services.store):
-        record(services, who, "queue.resumed", "")
-    return RedirectResponse("/crawler", 303)
+    view = View(part="hosts" if host else "queue")
+    try:
+        changed = use_case.resume_queue(services.store, task, host)
+    except (ConfigError, UrlError) as error:
+        return _page(request, services, view, 422, problem=str(error))
+    if changed:
+        record(services, who, "queue.resumed", task or host)
+    return RedirectResponse(view.url(), 303)
 
 
 @router.post("/crawler/retry")

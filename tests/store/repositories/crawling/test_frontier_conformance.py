@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from gatewayfilter.interfaces import SITE_SLOTS, CrawlQueue, CrawlRequest, Lease, Priority, QueuedUrl, QueueState
-from gatewayfilter.store.repositories.crawling.frontier import TASK_REST_S, site_slot
+from gatewayfilter.store.repositories.crawling.frontier import TASK_REST_S
+from gatewayfilter.store.repositories.crawling.frontier_holds import site_slot
 
 A, B, C, D = (f"http://{name}.example/" for name in "abcd")
 DAY_S = 86_400.0

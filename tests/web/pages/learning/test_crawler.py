@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
+from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.web.services import WebServices
 from tests.web.learning_fakes import HOSTILE
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Dashboard, dashboard
@@ -82,6 +83,37 @@ def test_pause_retry_and_clear(board: Dashboard) -> None:
     assert board.services.store.frontier.show(9) == []
     actions = [entry.action for entry in board.services.store.audit.page(limit=50)]
     assert sorted(actions) == ["queue.cleared", "queue.cleared", "queue.paused", "queue.resumed", "queue.retried"]
+
+
+def test_one_task_and_one_host_are_paused(board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, frontier = board.client, board.services.store.frontier
+    assert client.post("/crawler/pause", data={"task": "forums"}).headers["location"] == "/crawler"
+    assert client.post("/crawler/pause", data={"host": "b.example"}).headers["location"] == "/crawler?part=hosts"
+    assert frontier.lease(9, 60, time.time()) == []
+    page, hosts = client.get("/crawler").text, client.get("/crawler?part=hosts").text
+    assert "Go on fetching forums" in page
+    assert "Go on fetching b.example" in hosts
+    assert "Pause fetching of a.example" in hosts
+    assert "继续抓取 forums" in client.get("/crawler", headers={"accept-language": "zh"}).text
+    held = client.get(f"{ROOT}/queue").json()["held"]
+    assert [(hold["kind"], hold["name"]) for hold in held] == [("host", "b.example"), ("task", "forums")]
+    assert client.get(f"{ROOT}/tasks").json()[0]["held_since"] == held[1]["since"]
+    assert client.get(f"{ROOT}/hosts").json()[0]["host"] == "b.example"
+    assert {row["held"] for row in client.get(f"{ROOT}/queue/urls", params={"state": "waiting"}).json()["items"]} == {True}
+    assert client.post(f"{ROOT}/queue/pause", params={"task": "forums"}).json() == {"paused": True, "changed": False}
+    assert client.post(f"{ROOT}/queue/resume").json() == {"paused": False, "changed": False}
+    assert client.post(f"{ROOT}/queue/resume", params={"task": "forums"}).json() == {"paused": False, "changed": True}
+    assert client.post("/crawler/resume", data={"host": "http://B.example/x"}).status_code == 303
+    assert frontier.holds.all() == []
+    for bad, status in [({"task": "none"}, 404), ({"host": HOSTILE}, 422), ({"task": "forums", "host": "a.example"}, 422)]:
+        for path in ("/crawler/pause", f"{ROOT}/queue/pause"):
+            answer = client.post(path, data=bad) if path == "/crawler/pause" else client.post(path, params=bad)
+            assert answer.status_code == status, (path, bad)
+            assert path.startswith("/api") or "<img src=x" not in answer.text
+    monkeypatch.setattr(frontier, "holds", NoHolds())
+    answer = client.post("/crawler/pause", data={"host": "a.example"})
+    assert (answer.status_code, "queue.url" in answer.text) == (422, True)
+    assert "queue.url" in client.post(f"{ROOT}/queue/pause", params={"host": "a.example"}).json()["detail"]
 
 
 def test_the_api_reads_page_by_page(board: Dashboard) -> None:
