@@ -46,7 +46,7 @@ _OPERATE = "Operate"
 COMMANDS = {
     "run": LateCommand("filter.run_command:run", "Start the filter: proxy workers and learner.", _FILTER),
     "check": LateCommand("filter.check_command:check", "Show the verdict on a URL, and why.", _FILTER),
-    "match": LateCommand("filter.match_command:match", "Decide many requests, JSON lines in and out.", _FILTER),
+    "match": LateCommand("filter.match_command:match", "Decide many requests: JSON lines, logs, Parquet.", _FILTER),
     "list": LateCommand("lists.list_commands:list_group", "Your own entries: they outrank every list.", _LISTS),
     "source": LateCommand("sources.source_commands:source_group", "Subscriptions to lists of others.", _LISTS),
     "publish": LateCommand("sources.publish_command:publish", "Build the snapshot of all lists now and swap it in.", _LISTS),

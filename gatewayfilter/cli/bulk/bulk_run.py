@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from gatewayfilter.cli.bulk.json_lines import read_batches
 from gatewayfilter.cli.bulk.line_tally import Tally
 from gatewayfilter.errors import ListError
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from gatewayfilter.cli.bulk.json_lines import Answers, JsonLines
+    from gatewayfilter.cli.bulk.json_lines import Answers, BulkLines
     from gatewayfilter.cli.bulk.line_workers import OpenLines
 
 
@@ -45,9 +44,10 @@ class BulkRun:
     def answer_all(
         self,
         stream: BinaryIO,
-        lines: JsonLines,
+        lines: BulkLines,
         opener: Callable[[], AbstractContextManager[OpenLines]],
         started: float,
+        files: OutputFiles | None = None,
     ) -> None:
         """Answers all lines, in order.
 
@@ -56,22 +56,32 @@ class BulkRun:
             lines: answers the first lines, in this process.
             opener: returns what workers answer by; it stays open while they run.
             started: CPU seconds of this process (`time.process_time`) before `lines` was loaded.
+            files: where answers go, and lines without one; standard output takes both when there are none.
 
         Raises:
             GatewayFilterError: a worker ended.
+        """
+        self.write_all(self._answers(stream, lines, opener), _size_of(stream), started, files)
+
+    def write_all(self, answers: Iterator[Answers], total: int, started: float, files: OutputFiles | None = None) -> None:
+        """Writes answers as they come, and the tally at the end.
+
+        Args:
+            answers: in order.
+            total: bytes of input, 0 when that is unknown.
+            started: as in `answer_all`.
+            files: as in `answer_all`.
         """
         from gatewayfilter.cli.ui.progress import showing
 
         tally = Tally(self.noun)
         loaded, began = time.process_time(), time.monotonic()
-        total = _size_of(stream)
-        output = sys.stdout.buffer
+        files = files or OutputFiles(sys.stdout.buffer)
         with showing(quiet=not _is_watched()) as report:
             try:
-                for answers in self._answers(stream, lines, opener):
-                    output.write(answers.text)
-                    output.flush()
-                    tally.add(answers)
+                for part in answers:
+                    files.write(part)
+                    tally.add(part)
                     text = f"{tally.total:,} {self.noun}s {self.done}, MB of input"
                     report(text, tally.size // 1_000_000, total // 1_000_000)
             finally:
@@ -81,12 +91,12 @@ class BulkRun:
             tally.say_all(time.monotonic() - began, loaded - started)
 
     def _answers(
-        self, stream: BinaryIO, lines: JsonLines, opener: Callable[[], AbstractContextManager[OpenLines]]
+        self, stream: BinaryIO, lines: BulkLines, opener: Callable[[], AbstractContextManager[OpenLines]]
     ) -> Iterator[Answers]:
         from gatewayfilter.cli.bulk.line_workers import answer_on_all_cores
 
         jobs = self.jobs or _cores()
-        batches = read_batches(stream, lines.max_line)
+        batches = lines.batches(stream)
         for batch in batches:
             answers = lines.decide(batch)
             yield answers._replace(cpu_s=0.0)  # in this process: counted with the rest of it
@@ -96,6 +106,26 @@ class BulkRun:
             return
         with opener() as opened:
             yield from answer_on_all_cores(opened, batches, jobs, self.command)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFiles:
+    """Where answers are written.
+
+    Attributes:
+        output: takes the answers.
+        dead: takes the lines without one, when they are kept apart.
+    """
+
+    output: BinaryIO
+    dead: BinaryIO | None = None
+
+    def write(self, answers: Answers) -> None:
+        """Writes the answers to a batch; a reader of a pipe has them at once."""
+        self.output.write(answers.text)
+        self.output.flush()
+        if self.dead is not None and answers.dead:
+            self.dead.write(answers.dead)
 
 
 def open_lines(file: Path) -> AbstractContextManager[BinaryIO]:

@@ -1,6 +1,6 @@
-"""JSON lines, answered in batches: the loop that bulk commands share.
+"""Lines answered in batches: the loop that bulk commands share; lines of JSON, or of another format.
 
-The answer is spliced into the text of a line, which keeps foreign fields as they are and saves encoding the JSON again.
+The answer is spliced into the text of a line of JSON, which keeps foreign fields as they are and saves encoding the JSON again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ REPORTED = 20
 """Bad lines of a batch that are named; the others are counted."""
 
 _ECHOED = 2_000
+_KEPT_APART = 100_000
+"""Bytes of a bad line that is kept apart."""
+
 _read_json = json.JSONDecoder().decode
 
 
@@ -51,6 +54,7 @@ class Answers(NamedTuple):
         bad: number and fault of the first lines without an answer, at most `REPORTED`.
         size: as in the batch.
         cpu_s: CPU seconds that answering took.
+        dead: lines without an answer that are kept apart: JSON with number, fault and text, one line each.
     """
 
     text: bytes
@@ -58,6 +62,7 @@ class Answers(NamedTuple):
     bad: list[tuple[int, str]]
     size: int
     cpu_s: float
+    dead: bytes = b""
 
 
 class BadLineError(Exception):
@@ -95,31 +100,73 @@ def read_batches(stream: BinaryIO, max_line: int = MAX_LINE) -> Iterator[Batch]:
         yield Batch(number, [last], size)
 
 
-class JsonLines(ABC):
-    """Answers lines, batch by batch. A subclass answers one record.
+class BulkLines(ABC):
+    """Answers lines, batch by batch. A subclass answers one line.
+
+    Args:
+        apart: lines without an answer are kept apart, not among the answers.
 
     Attributes:
-        added: the fields that an answer may add; those of the same name in the input are left out.
         max_line: bytes of the longest line that is answered.
     """
 
-    added: ClassVar[frozenset[str]]
     max_line: ClassVar[int] = MAX_LINE
 
-    def __init__(self) -> None:
+    def __init__(self, *, apart: bool = False) -> None:
+        self._apart = apart
         self._counts: Counter[tuple[str, str]] = Counter()
         self._bad: list[tuple[int, str]] = []
+        self._dead: list[bytes] = []
         self._number = 0
+
+    def batches(self, stream: BinaryIO) -> Iterator[Batch]:
+        """Yields the lines of the input; any of them may be answered by another process."""
+        return read_batches(stream, self.max_line)
 
     def decide(self, batch: Batch) -> Answers:
         """Returns the lines with their answers, one for each that is not blank."""
         started = time.process_time()
-        self._bad, self._counts = [], Counter()
+        self._bad, self._dead, self._counts = [], [], Counter()
         texts = []
         for self._number, line in enumerate(batch.lines, batch.first):
-            if bare := line.strip():
-                texts.append(self._line(bare))
-        return Answers(b"".join(texts), self._counts, self._bad, batch.size, time.process_time() - started)
+            texts.append(self._line(line))
+        cpu_s = time.process_time() - started
+        return Answers(b"".join(texts), self._counts, self._bad, batch.size, cpu_s, b"".join(self._dead))
+
+    @abstractmethod
+    def _line(self, line: bytes) -> bytes:
+        """Returns the answer to a line, with a line end; nothing for a blank one."""
+
+    def _without_answer(self, line: bytes, shown: dict[str, Any], error: BadLineError) -> bytes:
+        """Counts a line without an answer, and returns what is written for it."""
+        self._counts["error", error.why] += 1
+        if len(self._bad) < REPORTED:
+            self._bad.append((self._number, error.sentence))
+        if self._apart:
+            self._dead.append(dead_letter(self._number, error.sentence, line))
+            return b""
+        return json.dumps({**shown, "error": error.sentence}).encode() + b"\n"
+
+
+def dead_letter(number: int, why: str, line: bytes) -> bytes:
+    """Returns a line without an answer as it is kept apart: JSON, with a line end."""
+    text = line[:_KEPT_APART].decode(errors="backslashreplace")
+    return json.dumps({"line": number, "error": why, "input": text}).encode() + b"\n"
+
+
+def shown_line(line: bytes) -> dict[str, Any]:
+    """Returns what is written among the answers for a line that holds no record, without the fault."""
+    return {"input": line[:_ECHOED].decode(errors="replace")}
+
+
+class JsonLines(BulkLines):
+    """Answers lines of JSON. A subclass answers one record.
+
+    Attributes:
+        added: the fields that an answer may add; those of the same name in the input are left out.
+    """
+
+    added: ClassVar[frozenset[str]]
 
     @abstractmethod
     def answer(self, record: dict[str, Any]) -> tuple[tuple[str, str], str]:
@@ -130,30 +177,27 @@ class JsonLines(ABC):
         """
 
     def _line(self, line: bytes) -> bytes:
+        line = line.strip()
+        if not line:
+            return b""
         if len(line) > self.max_line:
-            return self._without_answer({"input": line[:_ECHOED].decode(errors="replace")}, BadLineError("line too long"))
+            return self._without_answer(line, shown_line(line), BadLineError("line too long"))
         line = line.removeprefix(BOM_UTF8)
         try:
             record = _read_json(line.decode())
         except (ValueError, RecursionError):
-            return self._without_answer({"input": line.decode(errors="replace")}, BadLineError("not JSON"))
+            return self._without_answer(line, {"input": line.decode(errors="replace")}, BadLineError("not JSON"))
         if not isinstance(record, dict):
-            return self._without_answer({"input": record}, BadLineError("not an object"))
+            return self._without_answer(line, {"input": record}, BadLineError("not an object"))
         try:
             counted, added = self.answer(record)
         except BadLineError as error:
-            return self._without_answer(record, error)
+            return self._without_answer(line, self._kept(record), error)
         self._counts[counted] += 1
         if not self.added.isdisjoint(record):
             line = json.dumps(self._kept(record)).encode()
         comma = b", " if record and line != b"{}" else b""
         return b"%b%b%b" % (line[:-1], comma, added.encode())
-
-    def _without_answer(self, record: dict[str, Any], error: BadLineError) -> bytes:
-        self._counts["error", error.why] += 1
-        if len(self._bad) < REPORTED:
-            self._bad.append((self._number, error.sentence))
-        return json.dumps({**self._kept(record), "error": error.sentence}).encode() + b"\n"
 
     def _kept(self, record: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in record.items() if name not in self.added}

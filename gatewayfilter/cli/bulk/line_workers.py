@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkServerContext
 
-    from gatewayfilter.cli.bulk.json_lines import Answers, Batch, JsonLines
+    from gatewayfilter.cli.bulk.json_lines import Answers, Batch, BulkLines
 
 AHEAD = 3
 """Batches for each worker that may be on their way: one at work, one that waits for it, one answer that waits to be written."""
@@ -45,7 +45,7 @@ class OpenLines(Protocol):
     @property
     def preload(self) -> tuple[str, ...]: ...  # noqa: D102  as above
 
-    def open(self) -> JsonLines:
+    def open(self) -> BulkLines:
         """Returns what answers lines, in the worker."""
         ...
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gatewayfilter.cli.bulk.json_lines import BadLineError, JsonLines
 from gatewayfilter.errors import UrlError
 from gatewayfilter.scaleout.stream.deciding import RecordDecider
 
 if TYPE_CHECKING:
-    from gatewayfilter.engine.engine_image import EngineImage
+    from gatewayfilter.model import Verdict
 
 
 class RequestLines(JsonLines):
@@ -20,12 +19,13 @@ class RequestLines(JsonLines):
 
     Args:
         decider: decides them.
+        apart: lines without a verdict are kept apart.
     """
 
     added = frozenset({"action", "reason", "rule", "source_list", "category", "error"})
 
-    def __init__(self, decider: RecordDecider) -> None:
-        super().__init__()
+    def __init__(self, decider: RecordDecider, *, apart: bool = False) -> None:
+        super().__init__(apart=apart)
         self._verdict = decider.verdict
 
     def answer(self, record: dict[str, Any]) -> tuple[tuple[str, str], str]:
@@ -41,24 +41,12 @@ class RequestLines(JsonLines):
             verdict = self._verdict(target, record.get("source"), record.get("type"))
         except UrlError as error:
             raise BadLineError("not a URL", str(error)) from error
-        added = _fragment(verdict.action, verdict.reason, verdict.rule, verdict.source_list, verdict.category)
-        return (verdict.action, verdict.reason), added
+        return (verdict.action, verdict.reason), verdict_text(verdict)
 
 
-@dataclass(frozen=True, slots=True)
-class RequestWorker:
-    """What a worker process decides by. Implements `line_workers.OpenLines`.
-
-    Attributes:
-        image: of the engine.
-    """
-
-    preload: ClassVar[tuple[str, ...]] = ("gatewayfilter.cli.filter.jsonl_requests", "gatewayfilter.engine.engine_image")
-    image: EngineImage
-
-    def open(self) -> JsonLines:
-        """Returns what decides lines, over the mapped image."""
-        return RequestLines(RecordDecider.over(self.image.open()))
+def verdict_text(verdict: Verdict) -> str:
+    """Returns the fields of a verdict that are added to a record: JSON after its `{`, with a line end."""
+    return _fragment(verdict.action, verdict.reason, verdict.rule, verdict.source_list, verdict.category)
 
 
 @lru_cache(maxsize=65_536)

@@ -1,24 +1,29 @@
-"""Lines of recorded traffic as record batches; lines that hold no request are set aside with the reason."""
+"""Lines of recorded traffic as records; lines that hold no request are set aside with the reason.
+
+Single lines are read without pyarrow, which `gatewayfilter match` does not need; batches of them are Arrow's.
+"""
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import pyarrow as pa
-from pyarrow import json as arrow_json
-
-from gatewayfilter.scaleout.stream.batch import RECORD
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
 LONGEST: Final = 1 << 20
 """Bytes of the longest line that is read."""
 
-_PARSING: Final = arrow_json.ParseOptions(explicit_schema=RECORD, unexpected_field_behavior="ignore")
+FIELDS: Final = {
+    "time": "double", "client": "string", "client_port": "int32", "server": "string", "server_port": "int32",
+    "protocol": "string", "method": "string", "url": "string", "source": "string", "type": "string", "status": "int32",
+    "bytes": "int64",
+}  # fmt: skip
+"""Names and types of the fields of `RECORD`."""
+
 _read_json = json.JSONDecoder().decode
 
 
@@ -48,6 +53,15 @@ class ReadLines:
 class LineReader(Protocol):
     """Reads lines of one format. It may keep what headers tell of the lines behind them."""
 
+    def record(self, line: bytes) -> dict[str, Any]:
+        """Returns the fields of a line, named as in `RECORD`.
+
+        Raises:
+            NotARecordError: it has no record.
+            SkippedLineError: it is no record on purpose.
+        """
+        ...
+
     def read(self, lines: Sequence[bytes]) -> ReadLines:
         """Returns the records of lines; never raises for any line."""
         ...
@@ -67,6 +81,8 @@ class RecordReader:
 
     def read(self, lines: Sequence[bytes]) -> ReadLines:
         """Returns the records of lines; never raises for any line."""
+        from gatewayfilter.scaleout.stream.traffic.arrow_lines import batch_of  # noqa: PLC0415  # as at the top
+
         found: list[dict[str, Any]] = []
         rows: list[int] = []
         bad: list[tuple[int, str]] = []
@@ -79,7 +95,7 @@ class RecordReader:
                 bad.append((row, str(error)[:300]))
                 continue
             rows.append(row)
-        return ReadLines(pa.RecordBatch.from_pylist(found, schema=RECORD), rows, bad)
+        return ReadLines(batch_of(found), rows, bad)
 
 
 class JsonReader(RecordReader):
@@ -90,16 +106,15 @@ class JsonReader(RecordReader):
 
     def read(self, lines: Sequence[bytes]) -> ReadLines:
         """Returns the records of lines; never raises for any line."""
+        from gatewayfilter.scaleout.stream.traffic.arrow_lines import parsed  # noqa: PLC0415  # as at the top
+
         blob = b"\n".join(lines)
         if len(lines) and blob.count(b"\n") == len(lines) - 1:
-            try:
-                batch = _whole(blob)
-            except (pa.ArrowException, UnicodeDecodeError):  # the lines are read one by one, to find those that are bad
-                pass
-            else:
-                if batch.num_rows == len(lines) and not batch["url"].null_count and max(map(len, lines)) <= LONGEST:
-                    return ReadLines(batch, range(len(lines)))
-        return super().read(lines)
+            batch = parsed(blob)
+            whole = batch is not None and batch.num_rows == len(lines) and not batch["url"].null_count
+            if whole and max(map(len, lines)) <= LONGEST:
+                return ReadLines(batch, range(len(lines)))
+        return super().read(lines)  # one by one, to find those that are bad
 
     def record(self, line: bytes) -> dict[str, Any]:
         """Returns the fields of a JSON object.
@@ -117,15 +132,7 @@ class JsonReader(RecordReader):
             raise NotARecordError("not JSON") from error
         if not isinstance(found, dict):
             raise NotARecordError("not an object")
-        return {name: found[name] for name in RECORD.names if found.get(name) is not None}
-
-
-def _whole(blob: bytes) -> pa.RecordBatch:
-    reading = arrow_json.ReadOptions(use_threads=False, block_size=max(len(blob) + 1, 1 << 16))
-    batches = arrow_json.read_json(io.BytesIO(blob), reading, _PARSING).combine_chunks().to_batches()
-    batch = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=RECORD)
-    batch.validate(full=True)
-    return batch
+        return {name: found[name] for name in FIELDS if found.get(name) is not None}
 
 
 def checked(record: dict[str, Any]) -> dict[str, Any]:
@@ -146,12 +153,12 @@ def checked(record: dict[str, Any]) -> dict[str, Any]:
 
 def _fault(name: str, value: object) -> str:
     """Returns why a value cannot be of the type of its field, `""` when it can."""
-    kind = RECORD.field(name).type
-    if pa.types.is_string(kind):
+    kind = FIELDS[name]
+    if kind == "string":
         if not isinstance(value, str):
             return "is no text"
         return "" if value.isascii() or value.encode("utf-8", "replace").decode() == value else "is no Unicode text"
     if isinstance(value, bool) or not isinstance(value, int | float) or (isinstance(value, float) and name != "time"):
         return "is no number"
-    limit = 1e12 if name == "time" else 1 << (kind.bit_width - 1)  # the year 30,000
+    limit = 1e12 if name == "time" else 1 << (31 if kind == "int32" else 63)  # the year 30,000
     return "" if -limit < value < limit else "is out of range"
