@@ -1,7 +1,6 @@
 """Events of the live log that its readers share."""
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, Protocol
@@ -9,8 +8,6 @@ from typing import Final, Protocol
 from gatewayfilter.model import LogQuery
 from gatewayfilter.use_cases.traffic.live_log import LiveBatch, LiveLog
 
-TICK_S: Final = 0.4
-"""Readers meet at the same decision: the newest one is asked for so often, less than a reader's interval."""
 MOST_KEPT: Final = 8
 """Batches that are kept for further readers: some 0.1 MB each at 500 decisions a second."""
 _NOTHING: Final = b": \n\n"
@@ -36,14 +33,10 @@ class SharedBatches:
     Args:
         log: the live log.
         most: number of events that are kept.
-        tick_s: interval in which the newest decision is asked for.
     """
 
-    def __init__(self, log: LiveLog, most: int = MOST_KEPT, tick_s: float = TICK_S) -> None:
+    def __init__(self, log: LiveLog, most: int = MOST_KEPT) -> None:
         self._log = log
-        self._tick_s = tick_s
-        self._newest = 0
-        self._asked_at = -tick_s
         self._most = most
         self._lock = threading.Lock()
         self._kept: OrderedDict[Hashable, tuple[int, bytes]] = OrderedDict()
@@ -59,7 +52,7 @@ class SharedBatches:
         Raises:
             StoreError: the database refuses.
         """
-        newest = self.start()
+        newest = self._log.newest()
         if reached >= newest:
             return newest, _NOTHING
         key = (writer.form, query, reached, newest)
@@ -79,9 +72,4 @@ class SharedBatches:
         Raises:
             StoreError: the database refuses.
         """
-        with self._lock:
-            now = time.monotonic()
-            if now - self._asked_at >= self._tick_s:
-                self._newest = self._log.newest()
-                self._asked_at = now
-            return self._newest
+        return self._log.newest()
