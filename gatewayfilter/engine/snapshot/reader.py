@@ -15,6 +15,7 @@ from threading import Lock
 from typing import IO, Any
 
 from gatewayfilter.engine.adblock.effects import AdblockEffects
+from gatewayfilter.engine.adblock.index.sections import require_version
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.format import (
@@ -143,6 +144,7 @@ class Snapshot:
         self._effects: AdblockEffects | None = None
         self._rules_home: Snapshot | None = None
         self._sections = sections
+        require_version(self._adblock_rules())
         self.mark = mark_of(self._data)
         self.meta: Mapping[str, Any] = self._json(sections["meta"])
         meta = self.meta

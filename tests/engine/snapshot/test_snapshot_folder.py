@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.engine.adblock.index import sections
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError
@@ -285,3 +286,12 @@ def test_the_lock_is_free_after_a_failure(tmp_path: Path) -> None:
     with folder.publishing(lambda: waits.append("waiting")) as publish:
         publish(snapshot(1))
     assert waits == []
+
+
+def test_rules_compiled_by_another_version_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SnapshotFolder(tmp_path)
+    monkeypatch.setattr(sections, "MAGIC", b"GFADB\x00\x00\x00")
+    folder.publish(snapshot(1))
+    monkeypatch.undo()
+    with pytest.raises(SnapshotError, match="the compiled Adblock rules are of another version"):
+        folder.open_newest(verify=False)

@@ -37,6 +37,16 @@ def pack_sections(sections: Sequence[bytes]) -> bytes:
     return head + b"".join(section + bytes(-len(section) % 4) for section in sections)
 
 
+def require_version(blob: memoryview) -> None:
+    """Refuses compiled rules of another version of the program.
+
+    Raises:
+        SnapshotError: they are.
+    """
+    if bytes(blob[: len(MAGIC)]) != MAGIC:
+        raise SnapshotError("the compiled Adblock rules are of another version")
+
+
 class SectionReader:
     """A reader of the sections in packing order, without copying them.
 
@@ -46,8 +56,9 @@ class SectionReader:
 
     def __init__(self, blob: memoryview) -> None:
         start = len(MAGIC) + _COUNT.size
-        if len(blob) < start or bytes(blob[: len(MAGIC)]) != MAGIC:
-            raise SnapshotError("the compiled Adblock rules are of another version")
+        require_version(blob)
+        if len(blob) < start:
+            raise SnapshotError("the compiled Adblock rules are cut off")
         (count,) = _COUNT.unpack_from(blob, len(MAGIC))
         if count > _MAX_SECTIONS or len(blob) < start + 4 * count:
             raise SnapshotError("the compiled Adblock rules are damaged")
