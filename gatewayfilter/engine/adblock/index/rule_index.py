@@ -13,7 +13,7 @@ keyword, in place of a hash table of keywords (§2.1): one pass in compiled code
 up every substring of length k in Python.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
@@ -54,13 +54,13 @@ def pack_index(plan: IndexPlan) -> list[bytes]:
     """Returns the sections that `RuleIndex` reads."""
     sections = []
     for table in (plan.hosts, plan.literals, plan.sources):
-        keys = list(table) if table is plan.literals else in_parts(table)
+        keys = in_parts(table) if table is plan.hosts else list(table)
         starts = [0]
         rules: list[int] = []
         for key in keys:
             rules += table[key]
             starts.append(len(rules))
-        sections += [pack_names(keys)] if table is plan.literals else pack_name_table(keys)
+        sections += pack_name_table(keys) if table is plan.hosts else [pack_names(keys)]
         sections += [pack_numbers(starts), pack_numbers(rules)]
     return [*sections, pack_numbers(plan.everywhere)]
 
@@ -87,8 +87,8 @@ class RuleIndex:
         self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
         self._reach: LiteralReach | None = None
         self._scan, self._at = make_scan(literals)
-        self._sources = NameTable(sections)
-        self._source_rules = _postings(sections, table, self._sources.count)
+        self._sources: Mapping[str, int] = sections.numbered_names()
+        self._source_rules = _postings(sections, table, len(self._sources))
         self._everywhere = sections.numbers()
         self._posted_everywhere: PostedRules | None = None
         self._near = BoundedCache(self._find_near)
@@ -206,9 +206,8 @@ class RuleIndex:
                 posted = self._host_rules[keys[name]]
                 if posted.mask & reach:
                     posted.add_near(host, source, reach, certain, tested)
-        parts = self._sources
-        for name in host_names(source) if source and parts.count else ():
-            keys = parts[name[:HEAD]]
+        keys = self._sources
+        for name in host_names(source) if source and keys else ():
             if name in keys:
                 posted = self._source_rules[keys[name]]
                 if posted.mask & reach:
@@ -245,7 +244,7 @@ class RuleIndex:
         if self._in_url & bits:
             for hit in self._scan(lowered.encode()):
                 yield from self._literals[hit[self._at]]
-        keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.number(name)) is not None]
+        keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.get(name)) is not None]
         yield from ((masks[rule], rule) for key in keys for rule in self._source_rules.numbers(key))
         yield from ((masks[rule], rule) for rule in self._everywhere)
 
