@@ -206,10 +206,10 @@ class RuleIndex:
                 posted = self._host_rules[keys[name]]
                 if posted.mask & reach:
                     posted.add_near(host, source, reach, certain, tested)
-        keys = self._sources
-        for name in host_names(source) if source and keys else ():
-            if name in keys:
-                posted = self._source_rules[keys[name]]
+        pages = self._sources
+        for name in host_names(source) if source and pages else ():
+            if name in pages:
+                posted = self._source_rules[pages[name]]
                 if posted.mask & reach:
                     posted.add_near(host, source, reach, certain, tested)
         everywhere = self._posted_everywhere
