@@ -32,6 +32,7 @@ def await_replacement(watched: WatchedForkServer) -> None:
     assert found == 1, "once is enough"
 
 
+@pytest.mark.slow
 def test_an_end_is_found_whatever_the_children_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a replacement all children may be those of an earlier one: killed again, it must be replaced again."""
     monkeypatch.setattr(fork_servers, "_START_AGAIN_S", 0.0)
