@@ -21,6 +21,9 @@ from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
 _PORT: Final = 6379
 _MOST_CONNECTIONS: Final = 32
 
+_GARBAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What the library and readers of answers raise when a server sends what is no answer of Redis."""
+
 type Client = Redis | RedisCluster
 
 
@@ -64,7 +67,7 @@ class RedisConnection:
             raise RedisAwayError("Redis did not answer a moment ago")
         try:
             found = work(self._opened())
-        except (RedisError, OSError, RedisClusterException) as error:
+        except (RedisError, OSError, RedisClusterException, *_GARBAGE) as error:
             reason = reason_of(error)
             self._breaker.failed(reason)
             if self.is_cluster:
@@ -72,6 +75,14 @@ class RedisConnection:
             raise RedisAwayError(f"Redis failed: {reason}") from error
         self._breaker.succeeded()
         return found
+
+    def ask[A, T](self, work: Callable[[Client], A], read: Callable[[A], T]) -> T:
+        """Returns what `read` makes of the result of `work`; an answer that it cannot read is a failure of Redis, too.
+
+        Raises:
+            RedisAwayError: see `use`.
+        """
+        return self.use(lambda client: read(work(client)))
 
     def by_node(self, client: Client, slots: Mapping[str, int]) -> dict[str, list[str]]:
         """Returns hash tags by the node that serves them; one server serves all."""
@@ -135,7 +146,7 @@ def reason_of(error: Exception) -> str:
     """Returns why Redis failed, without the words of the server, which may repeat a command with its password."""
     if isinstance(error, AuthenticationError | NoPermissionError):
         return "the password or its rights are refused"
-    return type(error).__name__
+    return "its answer cannot be used" if isinstance(error, _GARBAGE) else type(error).__name__
 
 
 def _hosts(netloc: str) -> list[tuple[str, int]]:

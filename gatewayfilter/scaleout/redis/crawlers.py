@@ -5,7 +5,7 @@ Source: [cloud-crawler] fetchers on a consistent-hash ring; one that fails is fo
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from gatewayfilter.scaleout.redis.connection import Client, RedisConnection
@@ -56,19 +56,22 @@ class RedisCrawlers:
 
     def beat(self, name: str, now: float) -> None:
         """Records a heartbeat of a crawler now (Unix seconds)."""
-        self._run(_BEAT, now, name)
+        self._run(_BEAT, now, name, bool)
 
     def alive(self, since: float) -> list[str]:
         """Returns the names of those with a heartbeat since then (Unix seconds), in order."""
-        found = self._run(_ALIVE, self._clock(), repr(since))
-        return sorted(name.decode(errors="replace") for name in found)
+        return self._run(_ALIVE, self._clock(), repr(since), _names)
 
     def leave(self, name: str) -> bool:
         """Removes a crawler that ends. Returns False when it was not registered."""
         return bool(self._connection.use(lambda client: client.zrem(_KEY, name)))
 
-    def _run(self, script: str, now: float, value: str) -> Any:
+    def _run[T](self, script: str, now: float, value: str, read: Callable[[Any], T]) -> T:
         def evaluate(client: Client) -> Any:
             return client.eval(script, 1, _KEY, repr(now), self._mode, _MOST, _KEEP_S, value)
 
-        return self._connection.use(evaluate)
+        return self._connection.ask(evaluate, read)
+
+
+def _names(found: Sequence[bytes]) -> list[str]:
+    return sorted(name.decode(errors="replace") for name in found)

@@ -7,7 +7,8 @@ crawler was killed is handed out again.
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha1
 from itertools import batched
 from typing import Any, Final
@@ -94,11 +95,11 @@ class RedisFrontier:
         """Adds URLs as `SqlFrontier.add` does. Returns the number of new ones."""
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_EVERY_S
-            self._run(_SWEEP, now, 2 * self.max_waiting, DEAD_KEEP_S, _SWEEP_MOST)
+            self._run(_SWEEP, now, 2 * self.max_waiting, DEAD_KEEP_S, _SWEEP_MOST, read=int)
         added = 0
         for chunk in batched(merged(offers).items(), _CHUNK):
             rows = [part for digest, offer in chunk for part in self._row(digest, offer)]
-            new, refused = self._run(_PUSH, now, DEAD_REST_S, TASK_REST_S, *rows)
+            new, refused = self._run(_PUSH, now, DEAD_REST_S, TASK_REST_S, *rows, read=_two_counts)
             added += new
             self.refused += refused
         return added
@@ -110,26 +111,24 @@ class RedisFrontier:
         found: list[Lease] = []
         while len(found) < limit:
             wanted = min(limit - len(found), _MOST_TAKEN)
-            rows = self._run(_TAKE, now, wanted, lease_s, token, holder, own)
-            found += [
-                Lease(_text(url), int(priority), attempts, token, now + lease_s, _text(task), int(depth))
-                for url, priority, attempts, task, depth in rows
-            ]
-            if len(rows) < wanted:
+            read = partial(_leases, token, now + lease_s)
+            leases = self._run(_TAKE, now, wanted, lease_s, token, holder, own, read=read)
+            found += leases
+            if len(leases) < wanted:
                 break
         return found
 
     def extend(self, lease: Lease, lease_s: float) -> bool:
         """Extends a lease to at least so long from now. Returns False when it is no longer the caller's."""
-        return bool(self._run(_EXTEND, self._clock(), lease_s, digest_of(lease.url).hex(), lease.token))
+        return self._run(_EXTEND, self._clock(), lease_s, digest_of(lease.url).hex(), lease.token, read=bool)
 
     def release(self, holders: Sequence[str], now: float) -> int:
         """Releases the leases of these crawlers at once. Returns their number."""
-        return int(self._run(_RELEASE, now, "1", *holders))
+        return self._run(_RELEASE, now, "1", *holders, read=int)
 
     def release_except(self, holders: Sequence[str], now: float) -> int:
         """Releases at once the leases of all named crawlers except these. Returns their number."""
-        return int(self._run(_RELEASE, now, "0", *holders))
+        return self._run(_RELEASE, now, "0", *holders, read=int)
 
     def done(self, lease: Lease, rest_until: float = 0.0) -> bool:
         """Removes a finished URL, or lets it rest. Returns False when the lease is no longer the caller's."""
@@ -158,14 +157,12 @@ class RedisFrontier:
 
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
-        counts = self._run(_STATS, now)[:5]
-        return dict(zip(("waiting", "due", "leased", "done", "dead"), map(int, counts), strict=True))
+        return self._run(_STATS, now, read=_counts)
 
     def waiting(self, now: float) -> tuple[int, float | None]:
         """Returns the number of waiting URLs, and since when the oldest one of them is due (`None` for none)."""
-        found = self._run(_STATS, now)
-        since = float(found[5]) - float(found[6]) if found[5] else None
-        return int(found[0]), since if since is not None and since <= now else None
+        waiting, since = self._run(_STATS, now, read=_waiting)
+        return waiting, since if since is not None and since <= now else None
 
     def show(self, limit: int, state: QueueState | None = None) -> list[QueuedUrl]:
         """Returns rows, the most urgent first."""
@@ -176,12 +173,8 @@ class RedisFrontier:
     ) -> tuple[list[QueuedUrl], tuple[int, float, int] | None]:
         """Returns rows, the most urgent first, and what `after` of the next page is (`None` on the last)."""
         place = ("", "", "") if after is None else (after[0], repr(after[1]), f"{after[2]:012x}~")
-        shift, found = self._run(_PAGE, self._clock(), limit + 1, state.value if state else "", *place)
-        rows = [_shown(row, float(shift)) for row in found[:limit]]
-        if len(found) <= limit or not limit:
-            return rows, None
-        last = found[limit - 1]
-        return rows, (int(last[1]), float(last[8]), int(last[9][:12], 16))
+        shown = state.value if state else ""
+        return self._run(_PAGE, self._clock(), limit + 1, shown, *place, read=partial(_page, limit))
 
     def revive(self) -> int:
         """Requeues all dead letters, due at once. Returns their number."""
@@ -193,12 +186,7 @@ class RedisFrontier:
 
     def tasks(self) -> dict[str, dict[str, int]]:
         """Returns for each task with URLs in the queue their number by state."""
-        counts: dict[str, dict[str, int]] = {}
-        fields: dict[Any, Any] = self._connection.use(lambda client: client.hgetall(f"{PREFIX}tasks"))
-        for field, urls in fields.items():
-            state, _, task = _text(field).partition(":")
-            counts.setdefault(task, {})[state] = int(urls)
-        return counts
+        return self._connection.ask(lambda client: client.hgetall(f"{PREFIX}tasks"), _tasks)
 
     def pause(self, now: float) -> bool:
         """Pauses leasing from now on (Unix seconds), on all machines. Returns False when it was paused already."""
@@ -210,8 +198,7 @@ class RedisFrontier:
 
     def paused_since(self) -> float | None:
         """Returns the start of the pause (Unix seconds), `None` if not paused."""
-        found = self._connection.use(lambda client: client.hget(f"{PREFIX}meta", "paused"))
-        return None if found is None else float(found)
+        return self._connection.use(lambda client: _moment(client.hget(f"{PREFIX}meta", "paused")))
 
     def _row(self, digest: bytes, offer: CrawlRequest) -> tuple[object, ...]:
         limit = self.max_waiting if offer.priority >= Priority.LINK else 2 * self.max_waiting
@@ -240,17 +227,17 @@ class RedisFrontier:
     ) -> bool:
         held = [part for lease in leases for part in (digest_of(lease.url).hex(), lease.token)]
         values = (state, repr(at), error, attempts, "" if priority is None else priority, "1" if moved else "")
-        return bool(self._run(_GIVE_BACK, self._clock(), *values, *held))
+        return self._run(_GIVE_BACK, self._clock(), *values, *held, read=bool)
 
     def _repeated(self, script: _Script, *values: object) -> int:
         count = 0
-        while done := self._run(script, self._clock(), _CHUNK, *values):
-            count += int(done)
+        while done := self._run(script, self._clock(), _CHUNK, *values, read=int):
+            count += done
         return count
 
-    def _run(self, script: _Script, now: float, *values: object) -> Any:
+    def _run[T](self, script: _Script, now: float, *values: object, read: Callable[[Any], T]) -> T:
         arguments: list[Any] = [repr(now), self._mode, *values]
-        return self._connection.use(lambda client: _evaluate(client, script, arguments))
+        return self._connection.ask(lambda client: _evaluate(client, script, arguments), read)
 
 
 def _evaluate(client: Client, script: _Script, arguments: Sequence[Any]) -> Any:
@@ -259,6 +246,47 @@ def _evaluate(client: Client, script: _Script, arguments: Sequence[Any]) -> Any:
         return client.evalsha(script.sha, 1, PREFIX, *arguments)
     except NoScriptError:
         return client.eval(script.text, 1, PREFIX, *arguments)
+
+
+def _two_counts(found: Sequence[Any]) -> tuple[int, int]:
+    added, refused = found
+    return int(added), int(refused)
+
+
+def _leases(token: str, until: float, rows: Sequence[Sequence[Any]]) -> list[Lease]:
+    return [
+        Lease(_text(url), int(priority), int(attempts), token, until, _text(task), int(depth))
+        for url, priority, attempts, task, depth in rows
+    ]
+
+
+def _counts(found: Sequence[Any]) -> dict[str, int]:
+    return dict(zip(("waiting", "due", "leased", "done", "dead"), map(int, found[:5]), strict=True))
+
+
+def _waiting(found: Sequence[Any]) -> tuple[int, float | None]:
+    return int(found[0]), float(found[5]) - float(found[6]) if found[5] else None
+
+
+def _page(limit: int, answer: Sequence[Any]) -> tuple[list[QueuedUrl], tuple[int, float, int] | None]:
+    shift, found = answer
+    rows = [_shown(row, float(shift)) for row in found[:limit]]
+    if len(found) <= limit or not limit:
+        return rows, None
+    last = found[limit - 1]
+    return rows, (int(last[1]), float(last[8]), int(last[9][:12], 16))
+
+
+def _tasks(fields: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+    for field, urls in fields.items():
+        state, _, task = _text(field).partition(":")
+        counts.setdefault(task, {})[state] = int(urls)
+    return counts
+
+
+def _moment(found: Any) -> float | None:
+    return None if found is None else float(found)
 
 
 def _shown(row: Sequence[Any], shift: float) -> QueuedUrl:

@@ -97,7 +97,9 @@ local function due_of(state, most, until_)
   for _, p in ipairs(levels()) do
     if #found >= most then break end
     for _, place in ipairs(call('ZRANGEBYSCORE', P .. 'i:' .. state .. ':' .. p, '-inf', until_, 'LIMIT', 0, most - #found)) do
-      found[#found + 1] = string.sub(place, 17)
+      local digest = string.sub(place, 17)
+      if call('EXISTS', P .. 'u:' .. digest) == 1 then found[#found + 1] = digest
+      else leave(place, p, state) end
     end
   end
   return found
@@ -187,8 +189,10 @@ for _, p in ipairs(levels()) do
     end
     if not place then break end
     local r = record(string.sub(place, 17))
-    move(r, 'leased', now + lease_s, 'tok', ARGV[5], 'h', ARGV[6], 'n', r.n + 1)
-    found[#found + 1] = {r.url, r.p, r.n + 1, r.t, r.d}
+    if r and r.s == 'waiting' and r.i == place and r.p == p then
+      move(r, 'leased', now + lease_s, 'tok', ARGV[5], 'h', ARGV[6], 'n', r.n + 1)
+      found[#found + 1] = {r.url, r.p, r.n + 1, r.t, r.d}
+    else leave(place, p, 'waiting') call('ZREM', heads, place) end
   end
 end
 return found
@@ -316,7 +320,7 @@ for _, p in ipairs(levels()) do
     table.sort(rows, function(a, b) if a[1] ~= b[1] then return a[1] < b[1] end return a[2] < b[2] end)
     for k = 1, math.min(#rows, limit - #found) do
       local r = record(string.sub(rows[k][2], 17))
-      found[#found + 1] = {r.url, r.p, r.s, r.n, num(r.nb), r.e, r.t, r.d, rows[k][3], rows[k][2]}
+      if r then found[#found + 1] = {r.url, r.p, r.s, r.n, num(r.nb), r.e, r.t, r.d, rows[k][3], rows[k][2]} end
     end
   end
 end

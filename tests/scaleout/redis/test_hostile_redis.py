@@ -1,0 +1,115 @@
+"""A server in the place of Redis that answers garbage, and keys of the queue that others removed or wrote."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from gatewayfilter.interfaces import CrawlRequest
+from gatewayfilter.model import ContentId, ContentKind
+from gatewayfilter.scaleout.redis.cached_value import ValueCodec
+from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+from gatewayfilter.scaleout.redis.connection import RedisAwayError, RedisConnection
+from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
+from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
+from gatewayfilter.scaleout.redis.frontier import PREFIX, RedisFrontier
+from gatewayfilter.telemetry import Counters
+from tests.scaleout.redis.redis_servers import Server, why_not
+from tests.scaleout.redis.shared_state import connection_to
+
+SECRET = "hunter2"
+CONTENT = ContentId(ContentKind.PAGE, b"a" * 16, b"b" * 16)
+ANSWERS = {
+    "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "no number": b":abc\r\n",
+    "no length": b"$zzz\r\n",
+    "length of exabytes": b"*99999999999999999999\r\n",
+    "nested": b"*1\r\n" * 20_000,
+    "words with a password": f"-ERR \x1b[2J AUTH {SECRET}\r\n".encode(),
+    "moved in a circle": b"-MOVED 5 127.0.0.1:1\r\n",
+    "rows of other types": b"*1\r\n*5\r\n$-1\r\n$3\r\nabc\r\n*0\r\n+x\r\n+y\r\n",
+    "a map of lists": b"*2\r\n*0\r\n*0\r\n",
+    "a text": b"$3\r\nabc\r\n",
+    "bytes": bytes(range(256)),
+}
+CALLS: list[Callable[[RedisConnection], object]] = [
+    lambda there: RedisFingerprintCache(there, ValueCodec(b"k" * 32), Counters()).find_all([CONTENT], 1.0),
+    lambda there: RedisFrontier(there).add([CrawlRequest("http://a.example/")], 1.0),
+    lambda there: RedisFrontier(there).lease(3, 5.0, 1.0),
+    lambda there: RedisFrontier(there).stats(1.0),
+    lambda there: RedisFrontier(there).waiting(1.0),
+    lambda there: RedisFrontier(there).page(3),
+    lambda there: RedisFrontier(there).tasks(),
+    lambda there: RedisFrontier(there).paused_since(),
+    lambda there: RedisCrawlers(there).alive(1.0),
+]
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A server that lets each client in, and gives the same answer to all that follows. Yields its port."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            try:
+                while data := connection.recv(65_536):
+                    greets = any(word in data for word in (b"AUTH", b"SETINFO", b"HELLO"))
+                    connection.sendall(b"+OK\r\n" * max(1, data.count(b"SETINFO")) if greets else answer * 3)
+            except OSError:
+                return
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis-cluster"])
+def test_a_server_that_answers_garbage_is_away(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    sentences: list[str] = []
+    for name, answer in ANSWERS.items():
+        with answering(answer) as port:
+            for number, call in enumerate(CALLS):
+                url = f"{scheme}://user:{SECRET}@127.0.0.1:{port}"
+                with closing(RedisConnection(url, 0.03, CircuitBreaker("Redis", "without it"))) as there:
+                    try:
+                        call(there)
+                    except RedisAwayError as away:
+                        sentences.append(str(away))
+                    except Exception as error:
+                        raise AssertionError(f"{name}, call {number}") from error
+    assert sentences
+    assert all(text.isprintable() and SECRET not in text for text in sentences)
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.services
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_urls_whose_record_is_gone_do_not_stop_the_queue(redis: Server) -> None:
+    queue, now = RedisFrontier(connection_to(redis)), time.time()
+    urls = [f"http://{name}.example/" for name in "abcdef"]
+    queue.add(map(CrawlRequest, urls), now)
+    leased = {lease.url for lease in queue.lease(2, 0.05, now)}
+    assert len(leased) == 2
+    removed = {url.encode() for url in (*leased, *urls[3:5])}
+    with closing(redis.client()) as client:
+        gone = [key for key in client.scan_iter(f"{PREFIX}u:*") if client.hget(key, "url") in removed]
+        client.delete(*gone)
+    time.sleep(0.1)
+    left = set(urls) - leased - set(urls[3:5])
+    assert {row.url for row in queue.show(10)} == left
+    assert {lease.url for lease in queue.lease(9, 60.0, now)} == left
+    assert queue.stats(now)["leased"] == len(left)
+    assert not queue.stats(now)["waiting"]
