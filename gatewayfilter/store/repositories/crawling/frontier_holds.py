@@ -22,6 +22,8 @@ from gatewayfilter.urls import digest_of, parse_url, registrable_domain
 
 MOST_HOLDS: Final = 1000
 _CHUNK: Final = 500
+_MOVED_AT_ONCE: Final = 2000
+"""Rows of one transaction: some 100 ms, for which other writers of SQLite wait."""
 _MOST_BATCHES: Final = 20
 """Of held rows that a lease moves."""
 
@@ -39,28 +41,45 @@ class SqlHolds:
             ConfigError: `MOST_HOLDS` are held.
         """
         with self._database.write(Area.FRONTIER) as connection:
-            if any((row.kind, row.name) == (kind.value, name) for row in connection.execute(sql.HOLDS)):
+            if _exists(connection, kind, name):
                 return False
             if (connection.scalar(select(func.count()).select_from(FRONTIER_HOLDS)) or 0) >= MOST_HOLDS:
                 raise ConfigError(f"at most {MOST_HOLDS:,} tasks and hosts can be paused at a time: pause the whole queue")
             connection.execute(insert(FRONTIER_HOLDS), {"kind": kind.value, "name": name, "since": now})
-            _move(connection, kind, name, QueueState.WAITING.value, sql.HELD)
-            return True
+        self._move(kind, name, QueueState.WAITING.value, sql.HELD)  # if it ends here, leases move them
+        return True
 
     def unhold(self, kind: HoldKind, name: str) -> bool:
         """Leases URLs of a task or host again, unless the other holds them too. Returns False when it was not held."""
         columns = FRONTIER_HOLDS.c
-        with self._database.write(Area.FRONTIER) as connection:
-            statement = delete(FRONTIER_HOLDS).where(columns.kind == kind.value, columns.name == name)
-            if not connection.execute(statement).rowcount:
+        with self._database.read() as connection:
+            if not _exists(connection, kind, name):
                 return False
-            _move(connection, kind, name, sql.HELD, QueueState.WAITING.value)
-            return True
+        self._move(kind, name, sql.HELD, QueueState.WAITING.value)
+        with self._database.write(Area.FRONTIER) as connection:
+            # The hold ends together with the last held rows: none is left behind when the process is killed before.
+            left = _ids(connection, kind, name, sql.HELD)
+            _move_ids(connection, left, sql.HELD, QueueState.WAITING.value)
+            statement = delete(FRONTIER_HOLDS).where(columns.kind == kind.value, columns.name == name)
+            return bool(connection.execute(statement).rowcount)
 
     def all(self) -> list[Hold]:
         """Returns the holds by kind and name."""
         with self._database.read() as connection:
             return [Hold(HoldKind(row.kind), row.name, row.since) for row in connection.execute(sql.HOLDS)]
+
+    def _move(self, kind: HoldKind, name: str, from_state: str, to_state: str) -> None:
+        """Moves the rows of a task or host in short transactions, so that other writers do not wait for all of them.
+
+        Ends when the hold does: another process may end it meanwhile.
+        """
+        with self._database.read() as connection:
+            ids = _ids(connection, kind, name, from_state)
+        for chunk in batched(ids, _MOVED_AT_ONCE):
+            with self._database.write(Area.FRONTIER) as connection:
+                if not _exists(connection, kind, name):
+                    return
+                _move_ids(connection, chunk, from_state, to_state)
 
 
 def leasable_rows(
@@ -103,13 +122,16 @@ def site_slot(url: str) -> int:
     return int.from_bytes(digest_of(registrable_domain(host) or host)[:4]) % SITE_SLOTS
 
 
-def _move(connection: Connection, kind: HoldKind, name: str, from_state: str, to_state: str) -> None:
+def _exists(connection: Connection, kind: HoldKind, name: str) -> bool:
+    return any((row.kind, row.name) == (kind.value, name) for row in connection.execute(sql.HOLDS))
+
+
+def _ids(connection: Connection, kind: HoldKind, name: str, state: str) -> Sequence[int]:
     if kind is HoldKind.TASK:
-        connection.execute(sql.MOVE_TASK, {"of_task": name, "from_state": from_state, "to_state": to_state})
-        return
+        return connection.scalars(sql.OF_TASK, {"in_state": state, "of_task": name}).all()
     slot = site_slot(f"http://[{name}]/" if ":" in name else f"http://{name}/")
-    rows = connection.execute(sql.OF_SLOT, {"in_state": from_state, "of_slot": slot})
-    _move_ids(connection, [row.id for row in rows if host_of_queued(row.url) == name], from_state, to_state)
+    rows = connection.execute(sql.OF_SLOT, {"in_state": state, "of_slot": slot})
+    return [row.id for row in rows if host_of_queued(row.url) == name]
 
 
 def _move_ids(connection: Connection, ids: Sequence[int], from_state: str, to_state: str) -> None:

@@ -65,9 +65,12 @@ OLDEST_SETTLED = (
 )
 PAUSED_SINCE = select(FRONTIER_PAUSES.c.since).where(FRONTIER_PAUSES.c.id == WHOLE)
 HOLDS = select(FRONTIER_HOLDS.c.kind, FRONTIER_HOLDS.c.name, FRONTIER_HOLDS.c.since).order_by(*FRONTIER_HOLDS.primary_key)
-_MOVED = update(FRONTIER).where(COLUMNS.state == bindparam("from_state")).values(state=bindparam("to_state"))
-MOVE_TASK = _MOVED.where(COLUMNS.task == bindparam("of_task"))
-MOVE_IDS = _MOVED.where(COLUMNS.id.in_(bindparam("ids", expanding=True)))
+MOVE_IDS = (
+    update(FRONTIER)
+    .where(COLUMNS.state == bindparam("from_state"), COLUMNS.id.in_(bindparam("ids", expanding=True)))
+    .values(state=bindparam("to_state"))
+)
+OF_TASK = select(COLUMNS.id).where(COLUMNS.state == bindparam("in_state"), COLUMNS.task == bindparam("of_task"))
 OF_SLOT = select(COLUMNS.id, COLUMNS.url).where(
     COLUMNS.state == bindparam("in_state"), COLUMNS.slot.in_((bindparam("of_slot"), ANYBODY))
 )
