@@ -61,6 +61,7 @@ def test_an_end_is_found_whatever_the_children_come_from(monkeypatch: pytest.Mon
     assert (child.exit_code, other.exit_code) == (None, -signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_servers, "_START_AGAIN_S", 0.0)
     fork_servers.start_fork_server(["gatewayfilter.errors"])
