@@ -14,6 +14,8 @@ import trustme
 from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway
 
+pytestmark = pytest.mark.slow
+
 END = b"\r\n\r\n"
 
 

@@ -34,6 +34,8 @@ from gatewayfilter.store.backup.older_schema import at_this_schema, check_schema
 from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.schema import DECISIONS, HEAD, METADATA, REVIEW_STEPS, REVIEW_TASKS
 
+pytestmark = pytest.mark.slow
+
 ALL = frozenset(Part)
 STATE = frozenset({Part.STATE})
 

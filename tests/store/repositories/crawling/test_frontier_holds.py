@@ -10,6 +10,8 @@ from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.crawling.frontier_holds import MOST_HOLDS
 
+pytestmark = pytest.mark.slow
+
 TASK, HOST = HoldKind.TASK, HoldKind.HOST
 A, B, DEEP = "http://a.example/", "http://b.example/", "http://www.a.example/deep"
 
