@@ -1,6 +1,8 @@
 """What all tables of the settings file have in common."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 
 def split_address(value: str) -> tuple[str, int]:
@@ -13,6 +15,16 @@ def split_address(value: str) -> tuple[str, int]:
     if not colon or not port.isdigit() or int(port) > 65535 or not host or (":" in host and not host.startswith("[")):
         raise ValueError(f"must be HOST:PORT, not {value!r}")
     return host.strip("[]"), int(port)
+
+
+def _checked_listen(value: str) -> str:
+    if value:
+        split_address(value)
+    return value
+
+
+Listen = Annotated[str, AfterValidator(_checked_listen)]
+"""An address `HOST:PORT` to listen on; empty means that nothing listens."""
 
 
 class Section(BaseModel):

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.settings.base import Listen, Section
 from gatewayfilter.settings.web import is_provider_url
 
 
@@ -26,7 +26,7 @@ class Shared(StrEnum):
 class FleetSettings(Section):
     """A fleet of gateways: one publishes snapshots, others follow it."""
 
-    listen: str = ""
+    listen: Listen = ""
     """Publisher: address for followers, as `0.0.0.0:8443`; empty means that nothing listens."""
     certificate: Path | None = None
     """Publisher: certificate of `fleet.listen` with its chain, PEM; empty means one by the filter's authority."""
@@ -56,13 +56,6 @@ class FleetSettings(Section):
     """Follower: seconds between two polls, a quarter more or less; longer after failures."""
     max_mb: int = Field(default=2_048, ge=1, le=65_536)
     """Follower: largest snapshot accepted, in megabytes."""
-
-    @field_validator("listen")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        if value:
-            split_address(value)
-        return value
 
     @field_validator("follow")
     @classmethod

@@ -5,13 +5,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.settings.base import Listen, Section
 
 
 class MetricsSettings(Section):
     """Where Prometheus reads the counters, and where they are sent."""
 
-    listen: str = ""
+    listen: Listen = ""
     """Address of `GET /metrics`, as `127.0.0.1:9190`; empty means that nothing listens."""
 
     otlp: str = ""
@@ -20,13 +20,6 @@ class MetricsSettings(Section):
     """Seconds between two exports to `metrics.otlp`."""
     trace_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the logged decisions that `metrics.otlp` gets as traces, as `0.01`; 0 for none."""
-
-    @field_validator("listen")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        if value:
-            split_address(value)
-        return value
 
     @model_validator(mode="after")
     def _has_collector(self) -> Self:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.settings.base import Listen, Section, split_address
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1", ""})
 
@@ -134,7 +134,7 @@ class OidcSettings(Section):
 class WebSettings(Section):
     """The dashboard and its API."""
 
-    listen: str = "127.0.0.1:8081"
+    listen: Listen = "127.0.0.1:8081"
     """Address of the dashboard at `/` and the API below `/api/v1`; empty means that nothing listens."""
     names: tuple[str, ...] = ()
     """Further host names under which the dashboard may be opened; addresses, `localhost` and this machine's name always may."""
@@ -148,13 +148,6 @@ class WebSettings(Section):
     """How long a log-in lasts without a request."""
     oidc: OidcSettings = OidcSettings()
     """Single sign-on by OpenID Connect."""
-
-    @field_validator("listen")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        if value:
-            split_address(value)
-        return value
 
     @field_validator("names")
     @classmethod

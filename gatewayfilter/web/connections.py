@@ -1,16 +1,45 @@
-"""Connections of the dashboard: a client that sends its request slowly, or opens many, holds up no other."""
+"""Connections of the dashboard and of a publisher: a client that sends its request slowly, or opens many, holds up no other."""
 
 import asyncio
 import ipaddress
-from typing import Final
+from typing import Any, Final
 
 import h11
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S: Final = 20.0
 """How long a request head may take, from the connection or the answer before."""
 MAX_PER_CLIENT: Final = 64
 """Connections of one address at once. Those of this machine, where a server may stand before the dashboard, are not counted."""
+
+
+def bounded_config(application: Any, *, head_bytes: int, connections: int, drain_s: int = 2, **more: Any) -> uvicorn.Config:
+    """Returns the configuration of a server with the limits of `BoundedProtocol`, without log of requests and WebSockets.
+
+    Args:
+        application: the ASGI application.
+        head_bytes: largest head of a request.
+        connections: at once; further ones get 503.
+        drain_s: seconds that requests have at the end.
+        more: further parameters of uvicorn's configuration.
+    """
+    return uvicorn.Config(
+        application,
+        access_log=False,
+        log_config=None,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http=BoundedProtocol,
+        loop="asyncio",
+        h11_max_incomplete_event_size=head_bytes,
+        limit_concurrency=connections,
+        timeout_keep_alive=20,
+        timeout_graceful_shutdown=drain_s,
+        **more,
+    )
 
 
 class BoundedProtocol(H11Protocol):

@@ -21,7 +21,7 @@ from gatewayfilter.telemetry import StatusFile
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
-from gatewayfilter.web.connections import BoundedProtocol
+from gatewayfilter.web.connections import bounded_config
 from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
 from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
@@ -69,23 +69,7 @@ def serve(loaded: Loaded) -> None:
         authenticator = WakingAuthenticator(AccountAuthenticator(services.access), ChildWarmer(services))
         app = create_app(services, authenticator, tls=tls)
         pages_of_process().keep_small(settings.data_dir / "cache" / "templates")
-        server = _Server(
-            uvicorn.Config(
-                app,
-                access_log=False,
-                log_config=None,
-                lifespan="off",
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                http=BoundedProtocol,
-                loop="asyncio",
-                h11_max_incomplete_event_size=32_768,
-                limit_concurrency=MAX_CONNECTIONS,
-                timeout_keep_alive=20,
-                timeout_graceful_shutdown=_DRAIN_S,
-            )
-        )
+        server = _Server(bounded_config(app, head_bytes=32_768, connections=MAX_CONNECTIONS, drain_s=_DRAIN_S))
         server.config.load()
         if tls:
             from gatewayfilter.web.tls import server_context  # noqa: PLC0415  7 MB that loopback does without

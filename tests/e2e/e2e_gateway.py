@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -112,6 +113,18 @@ class GatewayProcess:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
+
+    def kill(self) -> None:
+        """Kills the filter and all its processes at once, as a power failure would."""
+        assert self.process is not None
+        family = [psutil.Process(self.process.pid), *psutil.Process(self.process.pid).children(recursive=True)]
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGKILL)
+        self.process.wait(20)
+        psutil.wait_procs(family, 20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
     def __enter__(self) -> Self:
         return self.start()

@@ -4,10 +4,9 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from gatewayfilter.crawl import Backlog, WarcArchive
@@ -96,15 +95,7 @@ def test_when_everything_is_killed_nothing_is_lost_and_what_was_settled_is_not_d
     sites.go.clear()
     queue(gateway, second)
     until("pages in work", lambda: len(leased(state)) >= len(second) // 2, 20.0)
-    assert gateway.process is not None
-    family = [psutil.Process(gateway.process.pid), *psutil.Process(gateway.process.pid).children(recursive=True)]
-    for member in family:
-        with suppress(psutil.NoSuchProcess):
-            member.send_signal(signal.SIGKILL)
-    gateway.process.wait(20)
-    psutil.wait_procs(family, 20)
-    assert gateway.process.stdout is not None
-    gateway.process.stdout.close()
+    gateway.kill()
     assert leased(state)
     sites.go.set()
     with fleet(state, 2):

@@ -1,11 +1,9 @@
 """Two filters with state folders of their own, as on two machines, that share the queue and the cache of one Redis."""
 
-import signal
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
-import psutil
 import pytest
 
 from gatewayfilter.interfaces import QueueState
@@ -44,19 +42,6 @@ def judged(state: Path, urls: list[str]) -> set[str]:
         return {url for url in urls if store.verdicts.find(url) is not None}
 
 
-def kill(gateway: GatewayProcess) -> None:
-    """Kills a machine: the filter and all its processes at once."""
-    assert gateway.process is not None
-    family = [psutil.Process(gateway.process.pid), *psutil.Process(gateway.process.pid).children(recursive=True)]
-    for member in family:
-        with suppress(psutil.NoSuchProcess):
-            member.send_signal(signal.SIGKILL)
-    gateway.process.wait(20)
-    psutil.wait_procs(family, 20)
-    assert gateway.process.stdout is not None
-    gateway.process.stdout.close()
-
-
 def test_two_machines_fetch_each_page_once_and_one_that_is_killed_loses_nothing(
     states: tuple[Path, Path], sites: Sites, redis: Server
 ) -> None:
@@ -76,7 +61,7 @@ def test_two_machines_fetch_each_page_once_and_one_that_is_killed_loses_nothing(
         more = [f"{url}?again" for url in sites.urls]
         assert second.cli("queue", "add", *more).returncode == 0
         until("pages in work", lambda: len(frontier.show(1000, QueueState.LEASED)) >= len(more) // 2, 20.0)
-        kill(second)
+        second.kill()
         sites.go.set()
         until("all judged", lambda: judged(one, more) | judged(two, more) == set(more), 60.0)
         assert set(sites.pages().values()) <= {1, 2}
