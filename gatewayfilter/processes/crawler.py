@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import socket
 
 from gatewayfilter.config import Settings
@@ -10,6 +9,7 @@ from gatewayfilter.crawl import Backlog, FleetLeases
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
+from gatewayfilter.termination import calls_on_sigterm
 from gatewayfilter.wiring import crawl_worker, open_store
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ def run_crawler(index: int, settings: Settings) -> None:
 
 async def _run(index: int, settings: Settings) -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     counters = Counters()
     status = StatusFile(settings.data_dir / "run", f"crawler-{index}")
     store = await asyncio.to_thread(open_store, settings, counters=counters)
@@ -45,9 +44,10 @@ async def _run(index: int, settings: Settings) -> None:
                 continue
 
     try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(tell())
-            await run_crawl_worker(settings, store, counters, index, stop)
+        with calls_on_sigterm(stop.set):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(tell())
+                await run_crawl_worker(settings, store, counters, index, stop)
     finally:
         store.close()
         status.remove()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -14,6 +13,7 @@ from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
+from gatewayfilter.termination import calls_on_sigterm
 from gatewayfilter.wiring import fleet_folder, open_store
 from gatewayfilter.wiring.fleet import export_now, follower, members
 
@@ -45,15 +45,18 @@ class _Fleet:
         self._stop = threading.Event()
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
         ended = asyncio.Event()
-        server = self._server() if self._settings.fleet.listen else None
 
         def end() -> None:
             self._stop.set()
             ended.set()
 
-        loop.add_signal_handler(signal.SIGTERM, end)
+        with calls_on_sigterm(end):
+            await self._run(ended)
+
+    async def _run(self, ended: asyncio.Event) -> None:
+        server = self._server() if self._settings.fleet.listen else None
+
         threads = [threading.Thread(target=work, name=work.__name__, daemon=True) for work in self._works()]
         for thread in threads:
             thread.start()

@@ -22,6 +22,7 @@ from gatewayfilter.processes.supervision.child_setup import begin_child, ending_
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
+from gatewayfilter.termination import calls_on_sigterm
 from gatewayfilter.wiring import (
     on_read_only_disk,
     open_store,
@@ -98,8 +99,10 @@ class _Learner:
         self._retry_after_s = REPUBLISH_AFTER_S
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
+        with calls_on_sigterm(self._stop.set):
+            await self._run()
+
+    async def _run(self) -> None:
         upkeep = [
             self._every(TICK_S, self._tell),
             self._every(TICK_S, self._publish_when_due),

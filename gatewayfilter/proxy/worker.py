@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.tunnel.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
+from gatewayfilter.termination import calls_on_sigterm
 
 _log = logging.getLogger(__name__)
 
@@ -80,10 +80,10 @@ async def _run_until_terminated(
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
     if heart is not None:
         _beat_regularly(loop, heart.beat)
-    await serve(settings, components, stop, status, heart)
+    with calls_on_sigterm(stop.set):
+        await serve(settings, components, stop, status, heart)
 
 
 def _beat_regularly(loop: asyncio.AbstractEventLoop, beat: Callable[[], None]) -> None:

@@ -48,9 +48,13 @@ def test_a_read_only_disk(tmp_path: Path, http_site: Origin) -> None:
         gateway.state = Path(f"/proc/{inside[2]}/root{place}/state")
         with gateway:
             assert gateway.get(f"{http_site.base}/garden/1").status == 200
-            # Over it, because a disk with files open for writing is not remounted by hand, only by a fault.
-            subprocess.run([*inside, "mount", "--bind", str(place), str(place)], check=True)
-            subprocess.run([*inside, "mount", "-o", "remount,ro,bind", str(place)], check=True)
+            # Over it, because a disk with files open for writing is not remounted by hand, only by a fault; made elsewhere, where
+            # nobody opens a file before it is read-only.
+            made = tmp_path / "read-only"
+            made.mkdir()
+            subprocess.run([*inside, "mount", "--bind", str(place), str(made)], check=True)
+            subprocess.run([*inside, "mount", "-o", "remount,ro,bind", str(made)], check=True)
+            subprocess.run([*inside, "mount", "--move", str(made), str(place)], check=True)
             before = [child.pid for child in (gateway.child("proxy-0"), gateway.child("proxy-1"))]
             for pid in before:
                 os.kill(pid, 9)

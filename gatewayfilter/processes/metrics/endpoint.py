@@ -3,7 +3,6 @@
 import asyncio
 import ipaddress
 import logging
-import signal
 import socket
 from contextlib import AsyncExitStack, suppress
 from typing import Final
@@ -14,6 +13,7 @@ from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.processes.metrics.otlp import OtlpExporter
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.termination import calls_on_sigterm
 from gatewayfilter.use_cases.metrics.exposition import CONTENT_TYPE, StatusCollector, exposition
 
 _log = logging.getLogger(__name__)
@@ -113,8 +113,8 @@ def run_metrics(settings: Settings) -> None:
 async def _run(settings: Settings) -> None:
     collector = StatusCollector(settings.data_dir / "run")
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with AsyncExitStack() as stack:
+        stack.enter_context(calls_on_sigterm(stop.set))
         if settings.metrics.listen:
             await stack.enter_async_context(await _listening(settings.metrics.listen, collector))
         exporting = None
