@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from gatewayfilter.engine.adblock.syntax.css_declarations import read_declarations
-from gatewayfilter.engine.adblock.syntax.css_selector import ProceduralError, read_selector
+from gatewayfilter.engine.adblock.css.declarations import read_declarations
+from gatewayfilter.engine.adblock.css.selector import ProceduralError, read_selector
 from gatewayfilter.engine.adblock.syntax.options import read_host
 from gatewayfilter.engine.adblock.syntax.rule import NO_HOSTS, HostSet
 from gatewayfilter.engine.adblock.syntax.script_removal import read_script_test

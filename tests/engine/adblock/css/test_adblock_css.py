@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.adblock.syntax.css_declarations import read_declarations
-from gatewayfilter.engine.adblock.syntax.css_selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
+from gatewayfilter.engine.adblock.css.declarations import read_declarations
+from gatewayfilter.engine.adblock.css.selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
 from gatewayfilter.errors import RuleError, UnsupportedError
 
 
