@@ -183,7 +183,7 @@ class AdblockEffects:
     ) -> ResponseChange:
         """Adds the effects of cosmetic rules on a page; frames get only rules that name their host."""
         page = request.url
-        looks = self._cosmetics.looks(page.host, off)
+        looks = self._cosmetics.looks(page.host, off, page.path + page.query)
         switched_off = self.switches(page, off)
         bare = "elemhide" in switched_off
         specific = html and not bare and "specifichide" not in switched_off

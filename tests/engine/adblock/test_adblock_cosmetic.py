@@ -141,6 +141,45 @@ def test_styles(rule: str, style: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "path", "selector"),
+    [
+        ("##:matches-path(/shop) .a", "/shop/1?q=2", ".a"),
+        ("##.a:matches-path(/shop)", "/", ""),
+        ("##.a:matches-path(q=2) .b", "/shop/1?q=2", ".a .b"),
+        ("##.a > :matches-path(/shop)", "/shop", ".a>*"),
+        ("##:matches-path(/^\\/($|a\\/)/) .a", "/a/b", ".a"),
+        ("##:matches-path(/^\\/($|a\\/)/) .a", "/b/a/", ""),
+        ("##:matches-path(/SHOP/) .a", "/shop", ""),
+        ("##:matches-path(/SHOP/i) .a", "/Shop", ".a"),
+        ("##:matches-path(/^x/) .a", f"/{'x' * 3_000}", ""),
+        ("##:not(:matches-path(/shop)) .a", "/shop", ""),
+        ("##:not(:matches-path(/shop)) .a", "/", ".a"),
+        ("##.a:is(.b, .c):matches-path(/shop)", "/shop", ".a:is(.b,.c)"),
+        ("##.a,.b:matches-path(/shop)", "/shop", ""),
+        ("##.a:is(.b:matches-path(/shop))", "/shop", ""),
+        ("##:matches-path(/shop)", "/shop", ""),
+        ("##.a:matches-path(/(a+)+$/)", "/shop", ""),
+        ("##.a:matches-path(/shop):matches-path(/x)", "/shop/x", ""),
+    ],
+)
+def test_rules_for_some_pages_of_a_site(rule: str, path: str, selector: str) -> None:
+    expected = f"{selector}{{display:none!important}}" if selector else ""
+    assert dressed([f"example.com{rule}"], f"http://example.com{path}").style == expected
+    exception = f"example.com{rule.replace('##', '#@#', 1)}"
+    assert dressed([f"example.com{rule}", exception], f"http://example.com{path}").style == ""
+    assert dressed([rule], f"http://example.com{path}").style == ""  # for sites that are named only
+
+
+def test_conditions_of_paths_are_bounded_and_apart() -> None:
+    rules = [f"example.com##.a{n}:matches-path(/{n})" for n in range(40)]
+    assert dressed(rules, "http://example.com/7").style.count(".a7{") == 1
+    assert dressed(rules, "http://example.com/39").style.count(".a3{") == 1
+    assert ".a39" not in dressed(rules, "http://example.com/39").style
+    assert dressed(["example.com##.a:matches-path(/x):style(top: 0)"], "http://example.com/x").style == ".a{top:0!important}"
+    assert dressed(["example.com##.a:matches-path(/x):remove()"], "http://example.com/x").remove_elements == (".a",)
+
+
+@pytest.mark.parametrize(
     ("rules", "selectors"),
     [
         (["example.com##^.ad"], (".ad",)),
@@ -308,6 +347,9 @@ def test_found_by_index_equals_tried_one_by_one(hosts: list[str]) -> None:
         assert hidden([f"{','.join(hosts)}##.x"], f"https://{host}/") == expected
 
 
-def test_a_rule_error_is_one() -> None:
+@pytest.mark.parametrize(
+    "line", ["no mark at all", "a.org##.a:matches-path()", "a.org##.a:matches-path(/b", "a.org##:not(:matches-path(/b) .a"]
+)
+def test_a_rule_error_is_one(line: str) -> None:
     with pytest.raises(RuleError):
-        read_cosmetic("no mark at all")
+        read_cosmetic(line)

@@ -15,7 +15,8 @@ from zlib import crc32
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import host_names
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
-from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, Effect, read_cosmetic
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, Effect, Subject, read_cosmetic
+from gatewayfilter.engine.adblock.syntax.path_condition import PathCondition
 from gatewayfilter.engine.adblock.syntax.rule import HostSet
 from gatewayfilter.engine.adblock.syntax.script_removal import ScriptRemoval
 from gatewayfilter.errors import RuleError, SnapshotError
@@ -29,6 +30,9 @@ FEW_BYTES: Final = 16_384
 """Maximum bytes of a list's generic CSS that is added to every page; EasyList's has 212 kB."""
 MAX_NAMED: Final = 64
 """Maximum of rules that are named for one page."""
+
+MAX_CONDITIONS: Final = 32
+"""Maximum of different `:matches-path()` of a host; the rules of further ones do not apply."""
 
 _NO_CHUNK: Final = 0xFFFFFFFF
 
@@ -173,6 +177,7 @@ class HostLooks:
         headers: response headers to remove.
         rules: (source, line, rule) of the rules applied, at most `MAX_NAMED`.
         own_chunks: generic CSS rules that differ on this host, by number.
+        conditions: of rules for some of the host's pages only; these rules are in effect where theirs holds.
     """
 
     css: str = ""
@@ -181,6 +186,7 @@ class HostLooks:
     headers: tuple[str, ...] = ()
     rules: tuple[tuple[int, int, str, Effect], ...] = ()
     own_chunks: tuple[tuple[int, str], ...] = ()
+    conditions: tuple[PathCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,7 @@ class _Base:
     chunks: dict[int, str]
     css: tuple[str, str]
     gone: frozenset[int]
-    lifted: frozenset[tuple[Effect, str, str]]
+    lifted: frozenset[Subject]
 
 
 class CosmeticIndex:
@@ -219,21 +225,25 @@ class CosmeticIndex:
         if len(self._chunks) != len(self._chunk_sources) or len(self._subjects) != len(self._subject_rules):
             raise SnapshotError("the compiled Adblock rules are damaged")
         self._of_few = self._find_few()
-        self._looks: BoundedCache[tuple[str, frozenset[int]], HostLooks] = BoundedCache(self._look_at)
+        self._looks: BoundedCache[tuple[str, frozenset[int], tuple[bool, ...]], HostLooks] = BoundedCache(self._look_at)
         self._bases: dict[frozenset[int], _Base] = {}
 
     def __len__(self) -> int:
         """Number of rules."""
         return len(self._texts)
 
-    def looks(self, host: str, off: frozenset[int]) -> HostLooks:
-        """Returns the effects on a host's pages of the rules that name hosts.
+    def looks(self, host: str, off: frozenset[int], path: str = "/") -> HostLooks:
+        """Returns the effects on a page of the rules that name hosts.
 
         Args:
             host: of the page.
             off: lists that do not count.
+            path: path and query of the page.
         """
-        return self._looks[host, off]
+        looks = self._looks[host, off, ()]
+        if looks.conditions:
+            return self._looks[host, off, tuple(condition.holds(path) for condition in looks.conditions)]
+        return looks
 
     def prepare(self, off: frozenset[int]) -> None:
         """Builds the CSS that every page needs, so that the first page does not wait for it."""
@@ -292,8 +302,8 @@ class CosmeticIndex:
                 found.update(self._host_rules[place])
         return sorted(found)
 
-    def _look_at(self, key: tuple[str, frozenset[int]]) -> HostLooks:
-        host, off = key
+    def _look_at(self, key: tuple[str, frozenset[int], tuple[bool, ...]]) -> HostLooks:
+        host, off, held = key
         numbers = [number for number in self._found(host) if self._sources[number] not in off]
         if not numbers:
             return _PLAIN
@@ -301,7 +311,7 @@ class CosmeticIndex:
         base = self._base(off)
         own = {rule.subject for _, rule in rules if rule.exception and works_on(rule, host)}
         lifted = own | base.lifted
-        kept: dict[tuple[Effect, str, str], tuple[int, CosmeticRule]] = {}
+        kept: dict[Subject, tuple[int, CosmeticRule]] = {}
         spared: list[int] = []
         for number, rule in rules:
             if rule.exception:
@@ -311,11 +321,16 @@ class CosmeticIndex:
                     spared.append(number)
             elif rule.subject not in lifted and works_on(rule, host):
                 kept.setdefault(rule.subject, (number, rule))
-        gone = self._rules_of({text for effect, text, _ in own if effect is Effect.HIDE})
+        gone = self._rules_of({text for effect, text, _, _ in own if effect is Effect.HIDE})
         gone.update(number for number in spared if self._chunk_of[number] != _NO_CHUNK)
-        return self._joined(list(kept.values()), tuple(self._without(gone - base.gone, off, base.gone)))
+        conditions = tuple(dict.fromkeys(rule.path for _, rule in kept.values() if rule.path is not None))[:MAX_CONDITIONS]
+        true = {None, *(condition for condition, holds in zip(conditions, held, strict=False) if holds)}
+        shown = [found for found in kept.values() if found[1].path in true]
+        return self._joined(shown, tuple(self._without(gone - base.gone, off, base.gone)), conditions)
 
-    def _joined(self, kept: list[tuple[int, CosmeticRule]], own: tuple[tuple[int, str], ...]) -> HostLooks:
+    def _joined(
+        self, kept: list[tuple[int, CosmeticRule]], own: tuple[tuple[int, str], ...], conditions: tuple[PathCondition, ...]
+    ) -> HostLooks:
         css: list[str] = []
         shared = [rule.text for _, rule in kept if rule.effect is Effect.HIDE and rule.shared]
         if shared:
@@ -332,6 +347,7 @@ class CosmeticIndex:
                 for number, rule in kept[:MAX_NAMED]
             ),
             own,
+            conditions,
         )
 
     def _rules_of(self, selectors: set[str]) -> set[int]:

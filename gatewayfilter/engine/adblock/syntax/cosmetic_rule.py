@@ -8,6 +8,7 @@ from functools import lru_cache
 from gatewayfilter.engine.adblock.css.declarations import read_declarations
 from gatewayfilter.engine.adblock.css.selector import ProceduralError, read_selector
 from gatewayfilter.engine.adblock.syntax.options import read_host
+from gatewayfilter.engine.adblock.syntax.path_condition import PathCondition, split_path
 from gatewayfilter.engine.adblock.syntax.rule import NO_HOSTS, HostSet
 from gatewayfilter.engine.adblock.syntax.script_removal import read_script_test
 from gatewayfilter.errors import RuleError, UnsupportedError
@@ -24,6 +25,10 @@ class Effect(Enum):
     HEADER = 4
 
 
+type Subject = tuple[Effect, str, str, PathCondition | None]
+"""What an exception shares with the rules that it disables: effect, text, style with its media condition, paths."""
+
+
 @dataclass(slots=True, unsafe_hash=True)  # a frozen one takes four times as long to make; nothing assigns to it
 class CosmeticRule:
     """A parsed cosmetic rule.
@@ -34,6 +39,7 @@ class CosmeticRule:
         text: the selector; for SCRIPT_TEXT what the script's text must contain, for HEADER the header's name.
         style: for STYLE the declarations.
         media: the media condition under which it applies, "" for always.
+        path: the paths of the pages to which it applies, `None` for all.
         shared: its selector can stand in one CSS rule with others.
     """
 
@@ -45,6 +51,7 @@ class CosmeticRule:
     style: str = ""
     shared: bool = True
     media: str = ""
+    path: PathCondition | None = None
 
     @property
     def generic(self) -> bool:
@@ -52,9 +59,9 @@ class CosmeticRule:
         return not self.hosts
 
     @property
-    def subject(self) -> tuple[Effect, str, str]:
+    def subject(self) -> Subject:
         """The key that an exception shares with the rules that it disables."""
-        return (self.effect, self.text, f"{self.media}{{{self.style}" if self.media else self.style)
+        return (self.effect, self.text, f"{self.media}{{{self.style}" if self.media else self.style, self.path)
 
     @property
     def css(self) -> str:
@@ -142,6 +149,7 @@ def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticR
         if kind.startswith("$"):
             raise RuleError("a style rule has the form selector { declarations }")
     body, media = _split_media(body)
+    body, path = split_path(body)
     try:
         selector = read_selector(_OLD_HAS.sub(":has(", body))
     except ProceduralError as error:
@@ -153,7 +161,9 @@ def _read_css(hosts: str, body: str, *, exception: bool, kind: str) -> CosmeticR
         raise UnsupportedError("a style for every site" if effect is Effect.STYLE else "a removal on every site")
     if media and (effect is Effect.REMOVE or not included):
         raise UnsupportedError(":matches-media()")
-    return CosmeticRule(effect, exception, included, excluded, selector.text, style, selector.shared and not media, media)
+    if path is not None and not included:
+        raise UnsupportedError(":matches-path()")
+    return CosmeticRule(effect, exception, included, excluded, selector.text, style, selector.shared and not media, media, path)
 
 
 def _split_media(body: str) -> tuple[str, str]:
