@@ -2,17 +2,30 @@
 
 import ctypes
 import gc
+import linecache
 from typing import Final
 
 _ARENA_MAX: Final = -8
 """`M_ARENA_MAX` of `mallopt`. Source: malloc.h of glibc."""
+_MMAP_THRESHOLD: Final = -3
+"""`M_MMAP_THRESHOLD`: larger pieces are mapped apart, and given back when they are freed. Source: malloc.h of glibc."""
+_LARGE: Final = 1 << 16
+"""Bytes. Left to itself glibc raises it to the largest piece that was freed, and the heap keeps holes of that size."""
+_SET_THP_DISABLE: Final = 41
+"""`PR_SET_THP_DISABLE` of `prctl`. Source: prctl.h of Linux."""
 
 
 def limit_heaps() -> None:
-    """Has all threads use one heap. Called before threads start; nothing without glibc."""
+    """Has all threads use one heap, of small pages. Called before threads start; nothing where the system has no such settings.
+
+    Where the system has huge pages for all, 4 KiB that are used of 2 MiB would take the whole.
+    """
     library = ctypes.CDLL(None)
     if hasattr(library, "mallopt"):
         library.mallopt(_ARENA_MAX, 1)
+        library.mallopt(_MMAP_THRESHOLD, _LARGE)
+    if hasattr(library, "prctl"):
+        library.prctl(_SET_THP_DISABLE, *map(ctypes.c_ulong, (1, 0, 0, 0)))
 
 
 def keep_imported() -> None:
@@ -22,7 +35,8 @@ def keep_imported() -> None:
 
 
 def release_memory() -> None:
-    """Collects garbage and gives freed pages back; without glibc they stay."""
+    """Drops the source lines that tracebacks read, collects garbage and gives freed pages back; without glibc they stay."""
+    linecache.clearcache()
     gc.collect()
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
