@@ -1,6 +1,6 @@
 """Interfaces between packages: protocols that sibling packages use of each other, connected in `wiring/`."""
 
-from gatewayfilter.interfaces.log import LogSearch, LogStats
+from gatewayfilter.interfaces.log import LogFollowers, LogSearch, LogStats
 from gatewayfilter.interfaces.notification import ChannelState, Notification, NotificationStore
 from gatewayfilter.interfaces.pages import (
     BatchSink,
@@ -122,6 +122,7 @@ __all__ = [
     "LeaseUrls",
     "ListStore",
     "LogDetails",
+    "LogFollowers",
     "LogSearch",
     "LogStats",
     "Notification",

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from gatewayfilter.model import LogCount, LogDimension, LogPage, LogQuery, LogSummary, LogTimeline, SeenClient
+from gatewayfilter.model import LogCount, LogDimension, LogPage, LogQuery, LogRecord, LogSummary, LogTimeline, SeenClient
 
 
 class LogSearch(Protocol):
@@ -49,4 +49,24 @@ class LogStats(Protocol):
 
     def covered(self) -> tuple[int, int]:
         """Returns the id up to which the log is counted, and the newest id."""
+        ...
+
+
+class LogFollowers(Protocol):
+    """Readers of the decision log outside of the database, and how far each has come."""
+
+    def position(self, name: str) -> int | None:
+        """Returns the id up to which a follower has read, `None` for one that has not begun."""
+        ...
+
+    def bounds(self) -> tuple[int, int]:
+        """Returns the oldest id that is kept, and the newest below which no record can still appear; zeros for an empty log."""
+        ...
+
+    def after(self, position: int, up_to: int, most: int) -> Sequence[tuple[int, LogRecord]]:
+        """Returns the oldest records with `position < id <= up_to`, each with its id."""
+        ...
+
+    def move(self, name: str, up_to: int) -> None:
+        """Stores the id up to which a follower has read."""
         ...

@@ -47,6 +47,13 @@ def fleet(settings: Settings) -> None:
     run_fleet(settings)
 
 
+def decisions(settings: Settings) -> None:
+    """Sends the filter's own decisions to Kafka until SIGTERM."""
+    from gatewayfilter.processes.sharing.decisions import run_decisions  # noqa: PLC0415  only where it is wanted
+
+    run_decisions(settings)
+
+
 def web(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
     from gatewayfilter.web.lean_imports import import_lean  # noqa: PLC0415  before what it makes lean

@@ -69,6 +69,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         )
         if bound.fleet.listen or bound.fleet.follow:
             exporters.append(Child("fleet", entry_points.fleet, (bound,), context))
+        if bound.kafka.decisions:
+            exporters.append(Child("decisions", entry_points.decisions, (bound,), context))
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)

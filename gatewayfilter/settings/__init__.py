@@ -26,7 +26,7 @@ from gatewayfilter.settings.proxy import (
     UnknownRule,
 )
 from gatewayfilter.settings.sources import SourceSettings
-from gatewayfilter.settings.store import CacheSettings, QueueSettings, StoreSettings
+from gatewayfilter.settings.store import CacheSettings, KafkaSettings, QueueSettings, StoreSettings
 from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "GatewaySettings",
     "GrowthMode",
     "Http2Clients",
+    "KafkaSettings",
     "LearnSettings",
     "LogFormat",
     "LogLevel",
@@ -107,6 +108,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     cache: CacheSettings = CacheSettings()
     queue: QueueSettings = QueueSettings()
+    kafka: KafkaSettings = KafkaSettings()
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()
     notify: NotifySettings = NotifySettings()

@@ -1,16 +1,19 @@
-"""Settings of sections `[store]`, `[cache]` and `[queue]`: the database, and what several machines share in Redis."""
+"""Settings of sections `[store]`, `[cache]`, `[queue]` and `[kafka]`: the database, and servers shared with others."""
 
+import re
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from gatewayfilter.settings.base import Section
 
 SCHEMES: Final = ("redis", "rediss", "redis-cluster", "rediss-cluster")
 """Schemes of the URLs of Redis: one server or a cluster, without or with TLS."""
 _MOST_CHARACTERS: Final = 2048
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Kafka's own rule for names of topics."""
 
 
 class StoreSettings(Section):
@@ -48,6 +51,48 @@ class QueueSettings(Section):
     @classmethod
     def _is_redis(cls, value: SecretStr) -> SecretStr:
         return _checked(value)
+
+
+class KafkaSettings(Section):
+    """Kafka, for the filter's own decisions."""
+
+    brokers: str = ""
+    """Kafka's brokers, `HOST:PORT` with commas between them; empty means that nothing is sent."""
+    decisions: str = ""
+    """Topic for the filter's own decisions, as the log has them; empty means none. Needs the extra `stream`."""
+    config_file: Path | None = None
+    """File with lines `NAME=VALUE` for librdkafka: TLS, SASL."""
+
+    @field_validator("brokers")
+    @classmethod
+    def _are_addresses(cls, value: str) -> str:
+        if value and (len(value) > _MOST_CHARACTERS or not all(_is_address(one) for one in value.split(","))):
+            raise ValueError("must be HOST:PORT, several with commas between them")
+        return value
+
+    @field_validator("decisions")
+    @classmethod
+    def _is_topic(cls, value: str) -> str:
+        if value and (not _TOPIC.fullmatch(value) or value in {".", ".."}):
+            raise ValueError("must be a topic of Kafka: up to 249 letters, digits, dots, hyphens and underscores")
+        return value
+
+    @model_validator(mode="after")
+    def _has_brokers(self) -> Self:
+        if self.decisions and not self.brokers:
+            raise ValueError("kafka.decisions needs kafka.brokers")
+        return self
+
+
+def _is_address(text: str) -> bool:
+    """Returns whether a text is `HOST:PORT`."""
+    if not text.isascii() or not text.isprintable() or " " in text or "/" in text or "@" in text:
+        return False
+    try:
+        parts = urlsplit(f"//{text}")
+        return bool(parts.hostname) and 0 < (parts.port or 0) < 65_536
+    except ValueError:
+        return False
 
 
 def _checked(value: SecretStr) -> SecretStr:

@@ -32,6 +32,7 @@ from gatewayfilter.store.repositories.review.unblock_requests import SqlUnblockR
 from gatewayfilter.store.repositories.traffic.decision_log import SqlDecisionLog
 from gatewayfilter.store.repositories.traffic.devices import SqlDevices
 from gatewayfilter.store.repositories.traffic.log_counts import SqlLogCounter
+from gatewayfilter.store.repositories.traffic.log_followers import SqlLogFollowers
 from gatewayfilter.store.repositories.traffic.log_search import SqlLogSearch
 from gatewayfilter.store.repositories.traffic.log_stats import SqlLogStats
 from gatewayfilter.store.repositories.traffic.log_terms_table import SqlLogIndexer
@@ -58,6 +59,7 @@ class Store:
         log: decisions.
         usage: minutes of quotas that clients have used.
         devices: that were seen on the network.
+        log_followers: how far readers outside of the database have come in the log.
         log_search: finds decisions.
         log_stats: counts of decisions.
         log_counter: brings the counts up to date, in the background.
@@ -92,6 +94,7 @@ class Store:
         self.log = SqlDecisionLog(database)
         self.usage = SqlQuotaUsage(database)
         self.devices = SqlDevices(database)
+        self.log_followers = SqlLogFollowers(database)
         self.log_search = SqlLogSearch(database)
         self.log_stats = SqlLogStats(database)
         self.log_counter = SqlLogCounter(database)

@@ -1,4 +1,4 @@
-"""Wiring of what machines share: the settings `cache.url` and `queue.url` choose Redis in place of the database."""
+"""Wiring of what machines share: `cache.url` and `queue.url` choose Redis, `kafka.decisions` a topic for decisions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewayfilter.config import Settings
+    from gatewayfilter.scaleout.kafka.decision_feed import DecisionFeed
     from gatewayfilter.store import Store
 
 
@@ -68,6 +69,26 @@ def share_queue(settings: Settings, store: Store, counters: Counters | None = No
     store.frontier = SharedQueue(shared, store.frontier, counters or Counters())
     store.crawlers = SharedCrawlers(RedisCrawlers(connection), store.crawlers)
     store.also_close(connection.close)
+
+
+def decision_feed(settings: Settings, store: Store, counters: Counters) -> DecisionFeed:
+    """Returns what sends the decisions of the log to `kafka.decisions`.
+
+    Raises:
+        StartupError: the extra `stream` is not installed.
+        ConfigError: `kafka.config_file` cannot be read.
+    """
+    try:
+        from gatewayfilter.scaleout.kafka.sender import KafkaSender
+    except ImportError as error:
+        raise StartupError("kafka.decisions needs the extra stream: pip install 'gatewayfilter[stream]'") from error
+    from gatewayfilter.scaleout.kafka.decision_feed import DecisionFeed
+    from gatewayfilter.scaleout.kafka.properties import read_properties
+
+    kafka = settings.kafka
+    sender = KafkaSender(kafka.brokers, read_properties(kafka.config_file) if kafka.config_file else {})
+    store.also_close(sender.close)
+    return DecisionFeed(store.log_followers, sender, kafka.decisions, counters)
 
 
 def _need_redis(setting: str) -> None:

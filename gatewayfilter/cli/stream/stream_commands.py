@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gatewayfilter.cli.stream.decisions_command import decisions
 from gatewayfilter.cli.stream.spark_command import spark
 from gatewayfilter.cli.stream.worker_command import worker
 from gatewayfilter.cli.ui.command import FilterGroup
@@ -24,3 +25,4 @@ def stream_group() -> None:
 
 stream_group.add_command(worker)
 stream_group.add_command(spark)
+stream_group.add_command(decisions)

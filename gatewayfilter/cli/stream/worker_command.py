@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.errors import ConfigError
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -62,33 +61,15 @@ def worker(invocation: Invocation, /, *, rules: Path | None, kafka_config: Path 
     Answers, counts and offsets are committed in one transaction for each batch: readers of committed messages see each answer
     once. Each answer has the version of the rules. Needs the extra `stream`.
     """
+    from gatewayfilter.scaleout.kafka.properties import read_properties
+
     try:
         from gatewayfilter.scaleout.stream.worker.service import ServiceOptions, serve
     except ImportError as error:
         raise click.UsageError("this needs pyarrow and confluent-kafka: install the extra gatewayfilter[stream].") from error
     settings = invocation.settings()
-    properties = _properties(kafka_config) if kafka_config else {}
+    properties = read_properties(kafka_config) if kafka_config else {}
     serve(
         ServiceOptions(**options, rules=rules or settings.data_dir / "snapshots", properties=properties),
         tuple(settings.filter.disabled_categories),
     )
-
-
-def _properties(file: Path) -> dict[str, str]:
-    """Returns the settings in a file; blank lines and comments are passed over.
-
-    Raises:
-        ConfigError: it cannot be read, or a line has no name.
-    """
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
-    found = {}
-    for number, line in enumerate(lines, 1):
-        name, mark, value = line.partition("=")
-        if line.strip() and not line.lstrip().startswith("#"):
-            if not mark or not name.strip():
-                raise ConfigError(f"{file}, line {number}: NAME=VALUE is expected")
-            found[name.strip()] = value.strip()
-    return found

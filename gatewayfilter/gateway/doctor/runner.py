@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, policy_checks, process_checks
+from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, policy_checks, process_checks, sharing_checks
 from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -17,6 +17,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     list_checks.subscriptions,
     list_checks.protection,
     list_checks.fleet,
+    sharing_checks.kafka,
     policy_checks.services,
     policy_checks.messages,
     process_checks.workers,

@@ -1,0 +1,1 @@
+"""Processes that exchange with other machines: what they wait for, no request waits for."""
