@@ -11,15 +11,19 @@ from urllib.parse import unquote, urlsplit
 from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
+from redis.connection import Connection, SSLConnection
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisClusterException
 from redis.retry import Retry
 
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
+from gatewayfilter.scaleout.redis.deadline import BoundedPools, OperationLimit
 
 _PORT: Final = 6379
 _MOST_CONNECTIONS: Final = 32
+OPERATION: Final = 4.0
+"""Longest duration of a whole operation, in longest waits for an answer: several nodes, commands and a changed topology."""
 
 _GARBAGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What the library and readers of answers raise when a server sends what is no answer of Redis."""
@@ -36,7 +40,7 @@ class RedisConnection:
 
     Args:
         url: as the settings `cache.url` and `queue.url`.
-        timeout_s: longest wait for a connection, and for an answer.
+        timeout_s: longest wait for a connection, and for an answer; a whole operation takes `OPERATION` times this at most.
         breaker: refuses calls for a while after a failure.
     """
 
@@ -46,6 +50,8 @@ class RedisConnection:
         self._breaker = breaker
         self._lock = threading.Lock()
         self._client: Client | None = None
+        self._limit = OperationLimit()
+        self._pools = BoundedPools(self._limit)
 
     @property
     def is_cluster(self) -> bool:
@@ -66,7 +72,8 @@ class RedisConnection:
         if not self._breaker.admits():
             raise RedisAwayError("Redis did not answer a moment ago")
         try:
-            found = work(self._opened())
+            with self._limit.within(OPERATION * self._timeout_s):
+                found = work(self._opened())
         except (RedisError, OSError, RedisClusterException, *_GARBAGE) as error:
             reason = reason_of(error)
             self._breaker.failed(reason)
@@ -124,17 +131,26 @@ class RedisConnection:
             "password": unquote(parts.password) if parts.password else None,
             "socket_timeout": self._timeout_s,
             "socket_connect_timeout": self._timeout_s,
-            "ssl": parts.scheme.startswith("rediss"),
             "protocol": 2,
             "max_connections": _MOST_CONNECTIONS,
         }
         hosts = _hosts(parts.netloc)
+        tls = parts.scheme.startswith("rediss")
         if self.is_cluster:
             nodes = [ClusterNode(host, port) for host, port in hosts]
-            return RedisCluster(startup_nodes=nodes, require_full_coverage=False, retry=Retry(NoBackoff(), 1), **options)
+            return RedisCluster.from_url(  # the library's only way to another class of pools
+                f"{'rediss' if tls else 'redis'}://{_address(*hosts[0])}",
+                startup_nodes=nodes,
+                connection_pool_class=self._pools,
+                require_full_coverage=False,
+                retry=Retry(NoBackoff(), 1),
+                **options,
+            )
         host, port = hosts[0]
         number = int(parts.path.strip("/") or 0)
-        return Redis(host=host, port=port, db=number, retry=Retry(NoBackoff(), 0), **options)
+        kind = SSLConnection if tls else Connection
+        pool = self._pools(connection_class=kind, host=host, port=port, db=number, retry=Retry(NoBackoff(), 0), **options)
+        return Redis(connection_pool=pool)
 
 
 def tag_slots(tags: Sequence[str]) -> dict[str, int]:
@@ -152,3 +168,7 @@ def reason_of(error: Exception) -> str:
 def _hosts(netloc: str) -> list[tuple[str, int]]:
     hosts = [urlsplit(f"//{host}") for host in netloc.rpartition("@")[2].split(",")]
     return [(host.hostname or "", host.port or _PORT) for host in hosts]
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -15,6 +15,7 @@ from gatewayfilter.scaleout.redis.cached_value import ValueCodec
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
 from gatewayfilter.scaleout.redis.connection import RedisAwayError, RedisConnection
 from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
+from gatewayfilter.scaleout.redis.deadline import OperationLimit
 from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
 from gatewayfilter.scaleout.redis.frontier import PREFIX, RedisFrontier
 from gatewayfilter.telemetry import Counters
@@ -93,6 +94,71 @@ def test_a_server_that_answers_garbage_is_away(scheme: str, caplog: pytest.LogCa
     assert sentences
     assert all(text.isprintable() and SECRET not in text for text in sentences)
     assert SECRET not in caplog.text
+
+
+@contextmanager
+def dripping(begin: bytes, part: bytes, every_s: float) -> Iterator[int]:
+    """A server that begins an answer to each command, and sends a part of it again and again. Yields its port."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65_536)
+                connection.sendall(begin)
+                while not ended.wait(every_s):
+                    connection.sendall(part)
+            except OSError:
+                return
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    ended = threading.Event()
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        threading.Thread(target=accept, daemon=True).start()
+        yield listener.getsockname()[1]
+        ended.set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["redis", "redis-cluster"])
+@pytest.mark.parametrize(
+    ("begin", "part", "every_s"),
+    [(b"$1000000\r\n", b"x", 0.005), (b"", b"", 60.0), (b"*1000000\r\n", b":1\r\n", 0.005), (b"+", b"x" * 65_536, 0.0)],
+    ids=["drips", "hangs", "drips rows", "never ends"],
+)
+def test_a_server_that_drips_holds_no_caller(scheme: str, begin: bytes, part: bytes, every_s: float) -> None:
+    breaker = CircuitBreaker("Redis", "without it")
+    with dripping(begin, part, every_s) as port, closing(RedisConnection(f"{scheme}://127.0.0.1:{port}", 0.03, breaker)) as there:
+        began = time.monotonic()
+        with pytest.raises(RedisAwayError):
+            there.use(lambda client: client.get("a"))
+        assert time.monotonic() - began < 20  # without a deadline it never ends
+        with pytest.raises(RedisAwayError):  # and the breaker lets nobody else wait
+            there.use(lambda client: client.get("a"))
+
+
+def test_the_limit_bounds_time_and_bytes_of_a_thread() -> None:
+    now = [0.0]
+    limit = OperationLimit(most_bytes=10, clock=lambda: now[0])
+    assert limit.wait_s(3.0) == 3.0
+    with limit.within(5.0):
+        assert limit.wait_s(None) == 5.0
+        now[0] = 4.0
+        assert limit.wait_s(3.0) == 1.0
+        limit.received(10)
+        with pytest.raises(TimeoutError, match="too long"):
+            limit.received(1)
+        now[0] = 5.0
+        with pytest.raises(TimeoutError, match="took too long"):
+            limit.wait_s(3.0)
+    assert limit.wait_s(None) is None
+    limit.received(1_000)
 
 
 @pytest.mark.services
