@@ -15,6 +15,7 @@ MODULES = (
     "gatewayfilter.documents.html._markup",
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.normalize._views",
+    "gatewayfilter.engine.batches._plain_urls",
 )
 """All compiled modules, by the names of their `.pyx`."""
 

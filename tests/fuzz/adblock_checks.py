@@ -156,7 +156,7 @@ def check_literals(data: bytes) -> None:
         return
     expected = {number for number, literal in enumerate(literals) if literal.encode() in text}
     for name in available_scanners():
-        find, at = make_scan(literals, name)
+        find, at, _ = make_scan(literals, name)
         assert {hit[at] for hit in find(text)} == expected, (name, data)
 
 

@@ -88,6 +88,12 @@ class AdblockEffects:
         best = self._best_stub(request, off)
         return "" if best is None else best[0].name
 
+    def may_stub(self, host: str, source: str, kind: ResourceType, off: frozenset[int] = _NOTHING) -> bool:
+        """Returns whether `stub` may name one for any request of a type to a host from another, "" for none."""
+        if kind is ResourceType.DOCUMENT:
+            return False
+        return (bool(off) and self._index.table.restores(off)) or self._index.may_find(Group.REDIRECT, host, source, kind)
+
     def stub_rule(self, request: Request, names: Sequence[str], off: frozenset[int] = _NOTHING) -> AppliedRule | None:
         """Returns the rule that selects this stub, `None` for none; arguments as in `change_request`."""
         best = self._best_stub(request, off)

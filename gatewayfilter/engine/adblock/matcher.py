@@ -1,12 +1,13 @@
 """The matcher: finds the deciding rule of a request among compiled Adblock rules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from mmap import mmap
 from typing import Protocol
 
 from gatewayfilter.engine.adblock.index.compiled_rule import is_in
-from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, RulesBetween, party_of
 from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader
 from gatewayfilter.engine.adblock.syntax.rule import DOCUMENT, TYPE_BITS, AdblockMatch
@@ -15,6 +16,26 @@ from gatewayfilter.model import Request, ResourceType
 
 _ALL_ON: frozenset[int] = frozenset()
 _TYPE_BITS = dict(TYPE_BITS)
+
+
+@dataclass(slots=True)  # as `RulesBetween`
+class PairRules:
+    """The rules that may decide requests of one type from one page's host to another: for many such requests.
+
+    Attributes:
+        source: host of their source, "" when there is none.
+        blocks, exceptions: the rules.
+    """
+
+    source: str
+    blocks: RulesBetween
+    exceptions: RulesBetween
+
+    @property
+    def blocking(self) -> int:
+        """Number of the rule that blocks all of these requests, where no literal of an exception is in their URL; -1 without."""
+        tested = self.blocks.tests or self.exceptions.tests or self.exceptions.certain >= 0
+        return -1 if tested else self.blocks.certain
 
 
 class FindsRules(Protocol):
@@ -50,8 +71,9 @@ class AdblockMatcher:
         sections = SectionReader(memoryview(blob).toreadonly())
         try:
             self._table = RuleTable(sections)
-            self._blocks: FindsRules = RuleIndex(sections, self._table)
-            self._exceptions: FindsRules = RuleIndex(sections, self._table)
+            self._pair_blocks, self._pair_exceptions = RuleIndex(sections, self._table), RuleIndex(sections, self._table)
+            self._blocks: FindsRules = self._pair_blocks
+            self._exceptions: FindsRules = self._pair_exceptions
             self._important: FindsRules = RuleIndex(sections, self._table)
         except (IndexError, ValueError) as error:
             raise SnapshotError("the compiled Adblock rules are damaged") from error
@@ -91,6 +113,50 @@ class AdblockMatcher:
             if self._exceptions.first_on(request, kind, source, off) < 0:
                 return self._table.describe(block)
         return self._match_partly(request, (source,), off_sources)
+
+    def takes_pairs(self, off_sources: frozenset[int]) -> bool:
+        """Returns whether `pair` holds while these lists are off, for any client: no rule in force is left out by them."""
+        if self._table.names_clients:
+            return False
+        off = self._table.without(off_sources) if off_sources else None
+        return off is None or not (off.sources or off.restored)
+
+    def pair(self, host: str, page: str, kind: ResourceType) -> PairRules | None:
+        """Returns the rules for requests to a host from a page's host, `None` where `match` alone can decide.
+
+        Args:
+            host: of the requests.
+            page: of the page that causes them, "" when unknown.
+            kind: the type of all of them.
+        """
+        bit = _TYPE_BITS[kind]
+        source = page or (host if bit == DOCUMENT else "")
+        if bit == DOCUMENT and source != host:
+            return None
+        return PairRules(source, self._pair_blocks.between(host, source, bit), self._pair_exceptions.between(host, source, bit))
+
+    def literals_in(self, urls: Sequence[bytes], *, exceptions: bool = False) -> dict[int, list[tuple[int, ...]]]:
+        """Returns the hits of the literals of blocks, or of exceptions, in URLs in lower case, by the number of the URL."""
+        return (self._pair_exceptions if exceptions else self._pair_blocks).literals.find_in_each(urls)
+
+    def first_block(self, pair: PairRules, request: Request, lowered: str, hits: Sequence[tuple[int, ...]]) -> int:
+        """Returns the number of the block that `match` finds first, -1 without one.
+
+        Args:
+            pair: of the request.
+            request: the request.
+            lowered: its URL in lower case.
+            hits: of `literals_in`.
+        """
+        return self._pair_blocks.first_of(pair.blocks, request, lowered, pair.source, hits)
+
+    def is_excepted(self, pair: PairRules, request: Request, lowered: str) -> bool:
+        """Returns whether any exception matches a request; arguments as in `first_block`."""
+        return self._pair_exceptions.first_of(pair.exceptions, request, lowered, pair.source) >= 0
+
+    def describe(self, rule: int) -> AdblockMatch:
+        """Returns a rule as a match for verdicts."""
+        return self._table.describe(rule)
 
     def match_all(self, request: Request) -> list[AdblockMatch]:
         """Returns every matching network rule, the deciding one first."""

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from gatewayfilter.engine.batches.batch_decider import UNDECIDED, Column, RequestColumns
+from gatewayfilter.engine.batches.plain_urls import PlainUrls, read_plain
+from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.errors import UrlError
-from gatewayfilter.scaleout.stream.deciding import why_no_url
+from gatewayfilter.scaleout.stream.deciding import page_of, type_of, why_no_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from gatewayfilter.model import Verdict
     from gatewayfilter.scaleout.stream.rule_set import RuleSet
@@ -63,14 +68,16 @@ class Decided:
         numbers: int32[rows], into `verdicts`, and behind them `faults`.
         verdicts: the distinct verdicts.
         faults: why rows have none, distinct.
+        urls: the URLs as they were read.
     """
 
-    __slots__ = ("faults", "numbers", "verdicts")
+    __slots__ = ("faults", "numbers", "urls", "verdicts")
 
-    def __init__(self, numbers: np.ndarray[Any, Any], verdicts: list[Verdict], faults: list[str]) -> None:
+    def __init__(self, numbers: NDArray[np.int32], verdicts: list[Verdict], faults: list[str], urls: PlainUrls) -> None:
         self.numbers = numbers
         self.verdicts = verdicts
         self.faults = faults
+        self.urls = urls
 
     def columns(self, version: str) -> list[Any]:
         """Returns the columns of `VERDICT`."""
@@ -121,50 +128,55 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
     if "url" not in batch.schema.names:
         raise ValueError("the records have no column url")
     rows = batch.num_rows
-    urls = _texts(batch, "url", rows)
-    numbers = np.empty(rows, np.int32)
-    known: dict[int, int] = {}
-    verdicts: list[Verdict] = []
-    faulty: dict[int, str] = {}
-    verdict_of = rules.decider.verdict
-    columns = zip(urls, _texts(batch, "source", rows), _texts(batch, "type", rows), _texts(batch, "method", rows),
-                  _texts(batch, "client", rows), strict=True)  # fmt: skip
-    found: list[int] = []
-    for url, source, kind, method, client in columns:
-        if url is None:
-            faulty[len(found)] = _NO_URL
-            found.append(-1)
-            continue
-        try:
-            verdict = verdict_of(url, source, kind, method or "GET", client or "")
-        except UrlError as error:
-            faulty[len(found)] = why_no_url(error)
-            found.append(-1)
-            continue
-        number = known.get(id(verdict))
-        if number is None:  # the list below keeps the object, so that no other one has its id
-            number = known[id(verdict)] = len(verdicts)
-            verdicts.append(verdict)
-        found.append(number)
-    numbers[:] = found
-    faults = list(dict.fromkeys(faulty.values()))
-    places = {why: len(verdicts) + place for place, why in enumerate(faults)}
-    for row, why in faulty.items():
-        numbers[row] = places[why]
-    return Decided(numbers, verdicts, faults)
+    urls = _texts(batch, "url")
+    _, offsets, data = urls.buffers()
+    text = memoryview(data if data is not None else b"").cast("B")
+    starts = np.frombuffer(offsets, np.int32, rows + 1, 4 * urls.offset) if rows else np.zeros(1, np.int32)
+    columns = RequestColumns(
+        read_plain(text, starts, hashed=rules.batches.wants_digests),
+        text,
+        starts,
+        _values(batch, "source", page_of),
+        _values(batch, "type", type_of),
+        _values(batch, "method", lambda name: name or "GET"),
+    )
+    table = VerdictTable()
+    numbers = rules.batches.decide(columns, table)
+    left = np.flatnonzero(numbers == UNDECIDED)
+    faults: dict[str, int] = {}
+    faulty: dict[int, int] = {}
+    names = [_texts(batch, name).take(pa.array(left)).to_pylist() for name in ("url", "source", "type", "method", "client")]
+    for row, url, source, kind, method, client in zip(left.tolist(), *names, strict=True):
+        why = _NO_URL
+        if url is not None:
+            try:
+                numbers[row] = table.number(rules.decider.verdict(url, source, kind, method or "GET", client or ""))
+                continue
+            except UrlError as error:
+                why = why_no_url(error)
+        faulty[row] = faults.setdefault(why, len(faults))
+    for row, number in faulty.items():
+        numbers[row] = len(table.verdicts) + number
+    return Decided(numbers, table.verdicts, list(faults), columns.urls)
 
 
-def _texts(batch: pa.RecordBatch, name: str, rows: int) -> Sequence[str | None]:
-    """Returns a column as texts; one that is not there has no values."""
+def _values[T](batch: pa.RecordBatch, name: str, read: Callable[[str | None], T]) -> Column[T]:
+    """Returns a column whose values are read once each."""
+    encoded = _texts(batch, name).dictionary_encode(null_encoding="encode")
+    values = [read(text) for text in encoded.dictionary.to_pylist()]
+    return Column(encoded.indices.to_numpy().astype(np.int32, copy=False), values or [read(None)])
+
+
+def _texts(batch: pa.RecordBatch, name: str) -> Any:
+    """Returns a column of texts; one that is not there has no values."""
     place = batch.schema.get_field_index(name)
     if place < 0:
-        return [None] * rows
+        return pa.nulls(batch.num_rows, pa.string())
     column = batch.column(place)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_null(column.type):
-        return [None] * rows
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)):
+    if pa.types.is_string(column.type):
+        return column
+    if not (pa.types.is_null(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)):
         raise ValueError(f"the column {name} holds {column.type}, not text")
-    texts: list[str | None] = column.to_numpy(zero_copy_only=False).tolist()  # a fifth of the time of to_pylist
-    return texts
+    return column.cast(pa.string())

@@ -63,7 +63,7 @@ class RecordDecider:
         Raises:
             UrlError: the URL cannot be read as one.
         """
-        return self._decide(Request(parse_url(url), _source(source), _type(kind), method, client or self._client))
+        return self._decide(Request(parse_url(url), page_of(source), type_of(kind), method, client or self._client))
 
 
 class RememberingDecider(RecordDecider):
@@ -81,7 +81,7 @@ class RememberingDecider(RecordDecider):
             return found
         found = self._old.get(key)
         if found is None:
-            found = self._decide(Request(parse_url(url), _source(source), _type(kind), method, client or self._client))
+            found = self._decide(Request(parse_url(url), page_of(source), type_of(kind), method, client or self._client))
             if found.reason not in _LASTING or len(url) > LONGEST_KEPT or len(key[1] or "") > LONGEST_KEPT:
                 return found
         if len(self._young) >= GENERATION:
@@ -95,7 +95,8 @@ def why_no_url(error: UrlError) -> str:
     return str(error)[:300]
 
 
-def _source(value: object) -> Url | None:
+def page_of(value: object) -> Url | None:
+    """Returns the page that a record names as its source, `None` for what is no URL."""
     if not isinstance(value, str) or not value:
         return None
     return _page(value) if len(value) <= LONGEST_KEPT else _page.__wrapped__(value)
@@ -109,7 +110,8 @@ def _page(text: str) -> Url | None:
         return None
 
 
-def _type(value: object) -> ResourceType:
+def type_of(value: object) -> ResourceType:
+    """Returns the resource type of a name; an unknown one counts as other."""
     if not isinstance(value, str):
         return ResourceType.OTHER
     return TYPES_BY_NAME.get(value) or TYPES_BY_NAME.get(value.lower(), ResourceType.OTHER)

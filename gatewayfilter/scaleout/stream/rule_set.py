@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewayfilter.engine.batches.batch_decider import BatchDecider
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
@@ -27,15 +28,17 @@ class RuleSet:
     Attributes:
         version: identifies the rules: the snapshot's file and its mark.
         decider: decides records by them.
+        batches: decides most records of a batch together; the others are left to `decider`.
     """
 
     version: str
     decider: RecordDecider = field(repr=False)
+    batches: BatchDecider = field(repr=False)
 
     @classmethod
     def of_engine(cls, engine: FilterEngine, version: str = "") -> RuleSet:
         """Returns the rules of an engine as they are now."""
-        return cls(version or version_of(engine.snapshot), RecordDecider.over(engine))
+        return cls(version or version_of(engine.snapshot), RecordDecider.over(engine), BatchDecider(engine))
 
 
 @dataclass(frozen=True, slots=True)

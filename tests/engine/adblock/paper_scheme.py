@@ -54,7 +54,7 @@ class PaperIndex:
             tables.setdefault(len(keyword), {}).setdefault(keyword, []).append((table.masks[number], number))
         self._tables = tables
         self._plain = list(in_automaton.values())
-        self._scan, self._at = make_scan(list(in_automaton))
+        self._scan, self._at, _ = make_scan(list(in_automaton))
         self._rest = rest
 
     def first(self, request: Request, kind: int, source: str) -> int:

@@ -23,8 +23,12 @@ def _engine(rules: list[ManualRule]) -> FilterEngine:
     builder.add_keys(builder.add_source(Source("white", ListAction.ALLOW)), [".good.test"])
     ads = builder.add_source(Source("ads", category="ads"))
     builder.add_adblock_list(
-        ads, ["||ads.test^$third-party", "/banner/*$image", "@@||ads.test/fine$script", "/post^$method=post"]
-    )
+        ads,
+        [
+            "||ads.test^$third-party", "/banner/*$image", "@@||ads.test/fine$script", "/post^$method=post", "||good.test/q^",
+            "||stub.test^$redirect=noopjs", "||shut.test^", "@@fine*shut$script", "@@||calm.test^$genericblock", "||calm.test^",
+        ],
+    )  # fmt: skip
     builder.set_rules(rules)
     return FilterEngine(Snapshot.from_bytes(builder.build()), clock=lambda: 1000.0)
 
@@ -32,8 +36,42 @@ def _engine(rules: list[ManualRule]) -> FilterEngine:
 PLAIN = _engine([])
 MANUAL = _engine([ManualRule(1, ListAction.ALLOW, EntryKind.DOMAIN, ".bad.test", expires_at=2000.0)])
 
-hosts = st.sampled_from(["bad.test", "a.bad.test", "h1.test", "h2.test", "good.test", "ads.test", "例.test", "[::1]", "-", ""])
-paths = st.sampled_from(["", "/", "/x", "/p/q", "/p/./q", "/banner/1", "/fine", "/post", "/%78", "/p//q;v=1", "/x#f", "/x/"])
+hosts = st.sampled_from(
+    [
+        "bad.test",
+        "stub.test",
+        "shut.test",
+        "calm.test",
+        "a.bad.test",
+        "h1.test",
+        "h2.test",
+        "good.test",
+        "ads.test",
+        "例.test",
+        "[::1]",
+        "-",
+        "",
+    ]
+)
+paths = st.sampled_from(
+    [
+        "",
+        "/",
+        "/x",
+        "/p/q",
+        "/p/./q",
+        "/banner/1",
+        "/fine",
+        "/post",
+        "/%78",
+        "/p//q;v=1",
+        "/x#f",
+        "/x/",
+        "/fine-shut",
+        "/q",
+        "/q?a=%41",
+    ]
+)
 urls = st.one_of(st.builds("{}://{}{}".format, st.sampled_from(["http", "https", "ftp"]), hosts, paths), st.text(max_size=9))
 records = st.lists(
     st.fixed_dictionaries(

@@ -12,10 +12,12 @@ All of them find the same literals, in different orders. `GATEWAYFILTER_ADBLOCK_
 """
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import accumulate
 from threading import local
 from typing import Any, NamedTuple
 
@@ -36,10 +38,25 @@ class LiteralScan(NamedTuple):
     Attributes:
         find: text in lower case, as bytes → the hits, overlapping ones too. Threads may call it at the same time.
         at: index of the literal's number within a hit.
+        begin: likewise of the position at which it begins, -1 where hits have none.
     """
 
     find: Callable[[bytes], Sequence[tuple[int, ...]]]
     at: int
+    begin: int = -1
+
+    def find_in_each(self, texts: Sequence[bytes]) -> dict[int, list[tuple[int, ...]]]:
+        """Returns the hits in texts without line ends, by the number of the text; those without a hit are left out.
+
+        All are searched in one call, as no literal has a line end.
+        """
+        if self.begin < 0:
+            return {number: list(hits) for number, text in enumerate(texts) if (hits := self.find(text))}
+        found: dict[int, list[tuple[int, ...]]] = {}
+        ends = list(accumulate(len(text) + 1 for text in texts))
+        for hit in self.find(b"\n".join(texts)):
+            found.setdefault(bisect_right(ends, hit[self.begin]), []).append(hit)
+        return found
 
 
 def _no_hits(text: bytes) -> Sequence[tuple[int, ...]]:  # noqa: ARG001  # the signature of a search
@@ -48,13 +65,13 @@ def _no_hits(text: bytes) -> Sequence[tuple[int, ...]]:  # noqa: ARG001  # the s
 
 def _with_daachorse(literals: list[bytes]) -> LiteralScan:
     automaton = import_module("daachorse").DoubleArrayAhoCorasick(literals)
-    return LiteralScan(automaton.find_overlapping, 2)
+    return LiteralScan(automaton.find_overlapping, 2, 0)
 
 
 def _with_ahocorasick(literals: list[bytes]) -> LiteralScan:
     implementation = Implementation.DFA if len(literals) <= DFA_LITERALS else Implementation.ContiguousNFA
     find = BytesAhoCorasick(literals, implementation=implementation).find_matches_as_indexes
-    return LiteralScan(lambda text: find(text, True), 0)
+    return LiteralScan(lambda text: find(text, True), 0, 1)
 
 
 class _Scratch(local):

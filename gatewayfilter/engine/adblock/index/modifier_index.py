@@ -232,6 +232,13 @@ class ModifierIndex:
             found.update(dict.fromkeys(index.all(request, lowered, bits, source, off)))
         return [self.ready(rule) for rule in found]
 
+    def may_find(self, group: Group, host: str, source: str, kind: ResourceType) -> bool:
+        """Returns whether a rule of a group may match requests of a type other than pages between two hosts, all sources on."""
+        index = self._indexes[group]
+        if index is None or not self._kinds[group] & _TYPE_BITS[kind]:
+            return False
+        return not index.between(host, source, _TYPE_BITS[kind]).is_empty
+
     def finds_any(self, group: Group, request: Request) -> bool:
         """Returns, at minimal cost, whether a rule of a group matches while all sources are on."""
         index = self._indexes[group]

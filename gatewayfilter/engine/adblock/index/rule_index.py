@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
-from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import RuleTest, host_names
 from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
 from gatewayfilter.engine.adblock.index.name_table import HEAD, NameTable, in_parts, pack_name_table
@@ -28,6 +28,29 @@ from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, PARTY_
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
 from gatewayfilter.urls import host_suffixes, registrable_domain
+
+
+@dataclass(slots=True)  # a frozen one takes four times as long to make; nothing assigns to it
+class RulesBetween:
+    """The rules that may match requests of one type between two hosts, put together for many such requests.
+
+    Attributes:
+        bits: type and party of the requests.
+        tests: number and remaining test of each rule that is tested first.
+        certain: number of a rule that matches all of them, -1 without one.
+        scans: the URL has to be searched for literals, where no other rule matches.
+    """
+
+    bits: int
+    tests: tuple[tuple[int, RuleTest], ...]
+    certain: int
+    scans: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rule can match."""
+        return not self.tests and not self.scans and self.certain < 0
+
 
 type Proximity = tuple[int, int, int, tuple[Near, ...]]
 """Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
@@ -74,7 +97,11 @@ def _postings(sections: SectionReader, table: RuleTable, keys: int, *, by_host: 
 
 
 class RuleIndex:
-    """Rules of one kind: blocks, exceptions or important blocks. Opening it reads names, builds the automaton, parses no rule."""
+    """Rules of one kind: blocks, exceptions or important blocks. Opening it reads names, builds the automaton, parses no rule.
+
+    Attributes:
+        literals: the search for the literals of its rules.
+    """
 
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
@@ -86,7 +113,8 @@ class RuleIndex:
         self._in_url = self._literals.mask
         self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
         self._reach: LiteralReach | None = None
-        self._scan, self._at = make_scan(literals)
+        self.literals = make_scan(literals)
+        self._scan, self._at = self.literals.find, self.literals.at
         self._sources: Mapping[str, int] = sections.numbered_names()
         self._source_rules = _postings(sections, table, len(self._sources))
         self._everywhere = sections.numbers()
@@ -120,6 +148,39 @@ class RuleIndex:
             if hits := self._scan(lowered.encode()):
                 return self._first_of(hits, request, lowered, bits, source)
         return -1
+
+    def between(self, host: str, source: str, kind: int) -> RulesBetween:
+        """Returns the rules that may match requests between two hosts; arguments as in `first`. All sources are on."""
+        party, in_url, union, candidates = (self._near_pages if kind == DOCUMENT else self._near)[host, source]
+        bits = kind * party
+        tests: list[tuple[int, RuleTest]] = []
+        if union & bits:
+            for mask, rule, test in candidates:
+                if mask & bits and test is None:
+                    return RulesBetween(bits, tuple(tests), rule, scans=False)
+                if mask & bits and test is not None:
+                    tests.append((rule, test))
+        return RulesBetween(bits, tuple(tests), -1, bool(in_url & bits))
+
+    def first_of(
+        self, between: RulesBetween, request: Request, lowered: str, source: str, hits: Sequence[tuple[int, ...]] | None = None
+    ) -> int:
+        """Returns the same rule as `first`, -1 without one.
+
+        Args:
+            between: the rules between its hosts.
+            request: the request.
+            lowered: its URL in lower case.
+            source: as in `first`.
+            hits: of the literals in the URL, `None` where they were not searched for.
+        """
+        for rule, test in between.tests:
+            if test(request, lowered, source):
+                return rule
+        if between.scans:
+            hits = self._scan(lowered.encode()) if hits is None else hits
+            return self._first_of(hits, request, lowered, between.bits, source) if hits else -1
+        return between.certain
 
     def first_on(self, request: Request, kind: int, source: str, off: RulesOff) -> int:
         """Returns the number of the first matching rule found that is in force, -1 without one; arguments as in `first`."""

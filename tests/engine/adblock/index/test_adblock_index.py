@@ -36,15 +36,19 @@ def request(url: str, source: str | None = "https://page.org/", kind: str = "scr
 def test_every_scanner_finds_what_is_there(name: str, literals: list[str], text: str) -> None:
     if name not in available_scanners():
         pytest.skip(f"{name} is not installed")
-    find, at = make_scan(literals, name)
-    found = {literals[hit[at]] for hit in find(text.encode())}
+    scan = make_scan(literals, name)
+    found = {literals[hit[scan.at]] for hit in scan.find(text.encode())}
     assert found == {literal for literal in literals if literal in text}
+    texts = [line.encode() for line in text.split("\n")]
+    if literals and not any("\n" in literal for literal in literals):
+        each = {number: hits for number, one in enumerate(texts) if (hits := [hit[scan.at] for hit in scan.find(one)])}
+        assert {number: [hit[scan.at] for hit in hits] for number, hits in scan.find_in_each(texts).items()} == each
 
 
 @pytest.mark.parametrize("name", available_scanners())
 def test_scanners_take_any_bytes(name: str) -> None:
     literals = ["\x00a", "ü", "%c3%bc", "a" * 300, "\u4e2d"]
-    find, at = make_scan(literals, name)
+    find, at, _ = make_scan(literals, name)
     text = "x\x00a-ü-" + "a" * 301 + "\u4e2d"
     assert {hit[at] for hit in find(text.encode())} == {0, 1, 3, 4}
 

@@ -3,8 +3,11 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gatewayfilter.engine.batches.batch_decider import UNDECIDED, BatchDecider, RequestColumns
+from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import Request, Source, Verdict
@@ -21,6 +24,7 @@ def _rules() -> RuleSet:
 
 
 RULES = _rules()
+ENGINE = FilterEngine(Snapshot.from_bytes(SnapshotBuilder(created_at=0.0).build()))
 PLACES = [Place("in", 1, number) for number in range(100)]
 
 
@@ -64,6 +68,19 @@ def test_dead_letters_and_counts() -> None:
     assert len(_answer(values, blocked_only=True).decided) == 1
 
 
+class _Undecided(BatchDecider):
+    """Leaves all to the engine."""
+
+    def __init__(self) -> None:
+        super().__init__(ENGINE)
+
+    def decide(self, batch: RequestColumns, verdicts: VerdictTable) -> Any:  # the signature
+        return np.full(len(batch.urls.heads), UNDECIDED, np.int32)
+
+
+_UNDECIDED = _Undecided()
+
+
 class _Faulty(RecordDecider):
     """Fails on one record."""
 
@@ -79,7 +96,7 @@ class _Faulty(RecordDecider):
 def test_a_poison_message_is_found_and_the_others_are_answered() -> None:
     values = [b'{"url": "http://h%d.test/"}' % number for number in range(100)]
     values[37] = b'{"url": "http://poison.test/"}'
-    answers = _answer(values, RuleSet("v", _Faulty()))
+    answers = _answer(values, RuleSet("v", _Faulty(), _UNDECIDED))
     assert len(answers.decided) == 99
     (letter,) = (json.loads(letter["value"]) for letter in answers.dead)
     assert (letter["offset"], letter["error"]) == (37, "internal error: RuntimeError: unexpected")
@@ -104,7 +121,7 @@ def test_the_request_has_all_that_a_record_has() -> None:
             raise NotImplementedError
 
     value = b'{"url": "http://a.test/", "source": "http://b.test/", "type": "script", "method": "POST", "client": "192.0.2.1"}'
-    _answer([value], RuleSet("v", RecordDecider(_Engine())))
+    _answer([value], RuleSet("v", RecordDecider(_Engine()), _UNDECIDED))
     (request,) = asked
     assert (request.method, request.client, str(request.source), request.resource_type) == (
         "POST",
@@ -112,6 +129,3 @@ def test_the_request_has_all_that_a_record_has() -> None:
         "http://b.test/",
         "script",
     )
-
-
-ENGINE = FilterEngine(Snapshot.from_bytes(SnapshotBuilder(created_at=0.0).build()))

@@ -1,0 +1,3 @@
+from collections.abc import Buffer
+
+def read(data: Buffer, offsets: Buffer, *, hashed: bool) -> tuple[bytes, bytes, bytes, bytes, list[bytes]]: ...
