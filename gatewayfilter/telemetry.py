@@ -104,6 +104,8 @@ METRICS: Mapping[str, str] = {
     "decisions_sent": "decisions that Kafka acknowledged",
     "decisions_away": "tries to send decisions to Kafka that failed; they wait in the log",
     "decisions_expired": "decisions that were removed from the log before Kafka was there for them, at most",
+    "helper_requests": "requests that helpers of squid passed on to be decided",
+    "helper_malformed": "lines of helpers that held no request; refused",
     "fleet_requests": "requests of followers to the fleet's publisher",
     "fleet_refused": "requests of followers that were refused: token, path, rate",
     "fleet_bytes": "bytes of manifests and snapshots that a publisher sent, or a follower fetched",

@@ -93,6 +93,7 @@ COMMANDS = {
     "ca": LateCommand("operate.ca_commands:ca_group", "The certificate authority for HTTPS.", _OPERATE),
     "backup": LateCommand("operate.backup_commands:backup", "Write everything into one file, while the filter runs.", _OPERATE),
     "restore": LateCommand("operate.backup_commands:restore", "Restore everything from a backup.", _OPERATE),
+    "helper": LateCommand("helper.helper_commands:helper_group", "Decide for other proxies, such as squid.", _OPERATE),
     "metrics": LateCommand("operate.metrics_command:metrics", "Print all counters for Prometheus.", _OPERATE),
     "fleet": LateCommand("operate.fleet_commands:fleet_group", "A publisher of lists, and gateways that follow it.", _OPERATE),
     "config": LateCommand("operate.config_commands:config_group", "The settings.", _OPERATE),

@@ -54,6 +54,13 @@ def decisions(settings: Settings) -> None:
     run_decisions(settings)
 
 
+def integration(settings: Settings) -> None:
+    """Decides for other proxies until SIGTERM."""
+    from gatewayfilter.processes.integration.daemon import run_integration  # noqa: PLC0415  only where it is wanted
+
+    run_integration(settings)
+
+
 def web(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
     from gatewayfilter.web.lean_imports import import_lean  # noqa: PLC0415  before what it makes lean

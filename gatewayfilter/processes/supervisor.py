@@ -71,6 +71,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
             exporters.append(Child("fleet", entry_points.fleet, (bound,), context))
         if bound.kafka.decisions:
             exporters.append(Child("decisions", entry_points.decisions, (bound,), context))
+        if bound.helper.socket is not None:
+            exporters.append(Child("integration", entry_points.integration, (bound,), context))
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")
         served = replace(loaded, settings=bound)

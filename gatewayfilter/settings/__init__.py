@@ -11,6 +11,7 @@ from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.fleet import FleetSettings, Shared
 from gatewayfilter.settings.gateway import GatewaySettings
+from gatewayfilter.settings.integration.squid import HelperSettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
 from gatewayfilter.settings.metrics import MetricsSettings
@@ -45,6 +46,7 @@ __all__ = [
     "Follow",
     "GatewaySettings",
     "GrowthMode",
+    "HelperSettings",
     "Http2Clients",
     "KafkaSettings",
     "LearnSettings",
@@ -115,6 +117,7 @@ class Settings(Section):
     metrics: MetricsSettings = MetricsSettings()
     web: WebSettings = WebSettings()
     fleet: FleetSettings = FleetSettings()
+    helper: HelperSettings = HelperSettings()
 
     @property
     def store_url(self) -> str:

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gatewayfilter.gateway.doctor import disk_checks, list_checks, network_checks, policy_checks, process_checks, sharing_checks
+from gatewayfilter.gateway.doctor import (
+    disk_checks,
+    integration_checks,
+    list_checks,
+    network_checks,
+    policy_checks,
+    process_checks,
+    sharing_checks,
+)
 from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -25,6 +33,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     process_checks.rendering,
     process_checks.file_limit,
     process_checks.compiled_code,
+    integration_checks.squid_helper,
     network_checks.port,
     network_checks.reach,
     network_checks.firewall,

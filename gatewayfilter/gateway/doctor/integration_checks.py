@@ -1,0 +1,43 @@
+"""Checks of what other proxies and resolvers ask of the filter."""
+
+import socket
+import stat
+from typing import Final
+
+from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note
+
+_SILENT_S: Final = 30.0
+
+
+def squid_helper(patient: Patient) -> Finding:
+    """The socket of squid's helpers is served, and its group may use it."""
+    check = "squid helper"
+    path, group = patient.settings.helper.socket, patient.settings.helper.group
+    if path is None:
+        return fine(check, "No helper of squid is served (helper.socket).")
+    if not patient.status("integration") and not patient.running:
+        return note(check, "The filter does not run.", "gatewayfilter run, or gatewayfilter helper daemon")
+    mend = "see the log for the reason: journalctl -u gatewayfilter"
+    try:
+        found = path.stat()
+    except OSError as fault:
+        return error(check, f"{path} cannot be reached: {fault.strerror}.", mend)
+    if not stat.S_ISSOCK(found.st_mode) or not _answers(str(path)):
+        return error(check, f"Nothing serves {path}: squid's helpers allow or block by themselves (proxy.on_error).", mend)
+    if group and not found.st_mode & stat.S_IWGRP:
+        return error(check, f"The group {group} may not use {path}.", f"chmod 660 {path}")
+    if patient.now - float(patient.status("integration").get("at", 0)) > _SILENT_S:
+        return error(check, "The process that decides for squid has written no status for a while.", mend)
+    return fine(check, f"{path} is served{f' for the group {group}' if group else ''}.")
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(2)
+        try:
+            probe.connect(path)
+        except PermissionError:
+            return True  # another user's, which is how it should be
+        except OSError:
+            return False
+    return True

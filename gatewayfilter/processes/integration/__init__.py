@@ -1,0 +1,1 @@
+"""The process that decides for other proxies."""

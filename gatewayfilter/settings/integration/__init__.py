@@ -1,0 +1,1 @@
+"""Settings of what other proxies and resolvers ask of the filter."""

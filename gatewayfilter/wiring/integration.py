@@ -1,0 +1,105 @@
+"""Wiring of the integration with other proxies: engine, followers of the lists, queues to the database; no proxy."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from gatewayfilter.config import Settings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.integration.request_decider import RequestDecider
+from gatewayfilter.integration.unknown_pages import UnknownPages
+from gatewayfilter.model import Request
+from gatewayfilter.proxy.request.resource_type import resource_type_of
+from gatewayfilter.proxy.sync.client_key import load_client_key
+from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
+from gatewayfilter.proxy.sync.engine_follower import EngineFollower
+from gatewayfilter.proxy.sync.log_exclusions import LogExclusions
+from gatewayfilter.proxy.sync.neighbour_follower import NeighbourFollower
+from gatewayfilter.proxy.sync.service_follower import ServiceFollower
+from gatewayfilter.proxy.sync.store_writer import StoreWriter
+from gatewayfilter.proxy.sync.usage_counter import UsageCounter
+from gatewayfilter.store.reconnecting_store import ReconnectingStore
+from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
+from gatewayfilter.wiring.filtering import newest_engine
+from gatewayfilter.wiring.storage import open_store, own_services, services, snapshot_folder
+
+_FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
+"""Decided once at the start: the first decision loads what all need, such as the public suffixes."""
+
+
+class _Thread(Protocol):
+    def start(self) -> None: ...
+
+    def stop(self) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """What decides for other proxies.
+
+    Attributes:
+        decider: decides requests, counts, logs and queues them.
+        engine: its engine.
+        counters: of the process.
+    """
+
+    decider: RequestDecider
+    engine: FilterEngine
+    counters: Counters
+    _threads: tuple[_Thread, ...]
+
+    def start(self) -> None:
+        """Starts the threads that follow the lists and write to the database."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ends them, and writes out what is queued."""
+        for thread in reversed(self._threads):
+            thread.stop()
+
+    def facts(self) -> Mapping[str, object]:
+        """Returns what the status file shows of the lists in use."""
+        info = self.engine.snapshot.info
+        return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": self.engine.feed_seq}
+
+
+def deciding(settings: Settings) -> Deciding:
+    """Opens the engine on the newest good snapshot, and the database, which may be away.
+
+    Raises:
+        SnapshotError: there is no good snapshot.
+        StartupError: the secret for `log.hash_clients` cannot be used.
+    """
+    engine = newest_engine(settings)
+    engine.decide(_FIRST_REQUEST)
+    counters = Counters()
+    store = ReconnectingStore(partial(open_store, settings), settings.log.retention_mb * 1_000_000)
+    usage = UsageCounter(engine, counters, time.time)
+    writer = StoreWriter(store.frontier.add, store.log.write, counters, usage=usage, add_uses=store.usage.add)
+    catalogue = ServiceFollower(engine, partial(services, settings), own_services(settings))
+    follower = EngineFollower(
+        engine, snapshot_folder(settings), store.feed, counters, beside=(catalogue.follow_once, usage.refresh)
+    )
+    log = settings.log
+    recorder = DecisionRecorder(
+        writer.log.write,
+        log.privacy,
+        load_client_key(settings.data_dir) if log.hash_clients else None,
+        details=engine,
+        exclusions=LogExclusions(log.ignored_clients, log.ignored_hosts) or None,
+    )
+    decider = RequestDecider(
+        engine,
+        counters,
+        resource_type_of,
+        unknown=settings.proxy.unknown,
+        recorder=recorder,
+        usage=usage,
+        pages=UnknownPages(writer.offers) if settings.learn.enabled else None,
+        ttl_s=settings.helper.ttl_s,
+    )
+    return Deciding(decider, engine, counters, (writer, follower, NeighbourFollower(engine)))

@@ -1,0 +1,150 @@
+"""squid with our decisions in it, beside bare squid and squidGuard: requests a second and CPU, in turns, on loopback.
+
+    python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N]
+
+One client with 32 kept-alive connections asks for pages of 8 KB whose URLs do not repeat, as a browser asks; nginx is the origin;
+squid runs in one process without a cache. The filter has 200,000 blocked hosts, squidGuard the same; our decisions are logged.
+Ratios are those of rounds that follow each other, so that other work on the machine meets both; CPU is that of squid, its
+helpers and our daemon. Needs root, squid-openssl, nginx and python3; squidGuard where it is installed.
+"""
+
+import argparse
+import contextlib
+import itertools
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import trustme
+from bench_proxy import free_port
+from filter_process import Filter
+from proxy_load import drive, origin
+
+from tests.e2e.e2e_gateway import until
+from tests.e2e.squid_process import Squid, helper_line, running_squid, shared_folder
+
+HOSTS = 200_000
+BODY = b"x" * 8_192
+ACL = (
+    "external_acl_type gf ttl={ttl} negative_ttl={ttl} children-max=1 children-startup=1 concurrency=200 "
+    "%>a %un %>rm %URI %>ha{{Referer}} %>ha{{Sec-Fetch-Dest}} %>ha{{Accept}} {helper}\n"
+    "acl gf_allows external gf\nhttp_access deny !gf_allows\n"
+)
+REWRITE = (
+    "url_rewrite_program {helper}\nurl_rewrite_children 1 startup=1 concurrency=200\n"
+    'url_rewrite_extras "%>a/- %un %>rm ref=%#>ha{{Referer}} dest=%#>ha{{Sec-Fetch-Dest}} accept=%#>ha{{Accept}}"\n'
+)
+
+
+@dataclass(slots=True)
+class Road:
+    """A way through squid, and what its rounds took."""
+
+    name: str
+    squid: Squid
+    beside: Sequence[psutil.Process] = ()
+    rates: list[float] = field(default_factory=list)
+    cpu_us: list[float] = field(default_factory=list)
+
+    def cpu_s(self) -> float:
+        """CPU of squid, its helpers and our daemon so far."""
+        main = psutil.Process(self.squid.process.pid)
+        times = [one.cpu_times() for one in (main, *main.children(recursive=True), *self.beside)]
+        return sum(one.user + one.system for one in times)
+
+
+def _squidguard(folder: Path, domains: Path) -> str:
+    (folder / "db").mkdir()
+    shutil.copy(domains, folder / "db" / "domains")
+    (folder / "squidGuard.conf").write_text(
+        f"dbhome {folder}/db\nlogdir {folder}\ndest bad {{ domainlist domains }}\n"
+        "acl { default { pass !bad all redirect http://blocked.invalid/ } }\n"
+    )
+    subprocess.run(
+        ["squidGuard", "-b", "-c", folder / "squidGuard.conf", "-C", "all"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    for path in (folder / "db", *(folder / "db").iterdir()):
+        path.chmod(0o777)
+    return f"url_rewrite_program {shutil.which('squidGuard')} -c {folder}/squidGuard.conf\nurl_rewrite_children 4 startup=4\n"
+
+
+@contextlib.contextmanager
+def _roads(room: Path, daemon: psutil.Process, domains: Path) -> Iterator[list[Road]]:
+    with contextlib.ExitStack() as stack:
+
+        def road(name: str, lines: str, beside: Sequence[psutil.Process] = ()) -> Road:
+            return Road(name, stack.enter_context(running_squid(stack.enter_context(shared_folder()), lines)), beside)
+
+        acl, rewrite = (helper_line(room, room / "helper.sock", f"--protocol={name}") for name in ("acl", "rewrite"))
+        found = [
+            road("squid alone", ""),
+            road("external_acl, every request asked", ACL.format(ttl=0, helper=acl), [daemon]),
+            road("url_rewrite, every request asked", REWRITE.format(helper=rewrite), [daemon]),
+        ]
+        if shutil.which("squidGuard"):
+            found.append(road("squidGuard, 4 processes", _squidguard(stack.enter_context(shared_folder()), domains)))
+        yield found
+
+
+def main() -> None:
+    """Reads the options and measures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=4_000, help="of a round")
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, shared_folder() as room:
+        folder = Path(name)
+        folder.chmod(0o755)
+        certificate = folder / "origin.pem"
+        trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+        domains = folder / "domains"
+        domains.write_text("".join(f"host{number}.blocked.example\n" for number in range(HOSTS)))
+        settings = {"GATEWAYFILTER_HELPER__SOCKET": str(room / "helper.sock"), "GATEWAYFILTER_HELPER__GROUP": "proxy"}
+        running = Filter(folder / "state", "--workers", "1", settings=settings)
+        running.command("source", "add", str(domains), "--format", "domains", "--category", "ads")
+        running.start()
+        try:
+            until("the socket", (room / "helper.sock").exists, 60)
+            daemon = psutil.Process(_daemon_of(folder / "state"))
+            with (
+                origin(folder / "nginx", [free_port(), free_port()], certificate, BODY) as site,
+                _roads(room, daemon, domains) as roads,
+            ):
+                _measure(roads, site.ports[0], options.requests, options.rounds)
+        finally:
+            running.stop()
+
+
+def _daemon_of(state: Path) -> int:
+    import json  # noqa: PLC0415  once
+
+    return int(json.loads((state / "run" / "integration.json").read_text())["pid"])
+
+
+def _measure(roads: list[Road], port: int, requests: int, rounds: int) -> None:
+    numbers = itertools.count()
+    for round_ in range(rounds + 1):
+        for road in roads if round_ % 2 else reversed(roads):
+            paths = [f"/{next(numbers)}/page.html?q={number}" for number in range(requests)]
+            before = road.cpu_s()
+            took = drive(int(road.squid.address.rpartition(":")[2]), port, requests, None, paths=paths, size=len(BODY))
+            if round_:  # the first one warms up
+                road.rates.append(requests / took.seconds)
+                road.cpu_us.append((road.cpu_s() - before) / requests * 1e6)
+    bare = roads[0]
+    print("| road | requests/s | to bare squid | CPU of squid, helpers and daemon, µs a request |\n|---|---|---|---|")
+    for road in roads:
+        ratio = statistics.median(one / other for one, other in zip(road.rates, bare.rates, strict=True))
+        print(f"| {road.name} | {statistics.median(road.rates):,.0f} | {ratio:.2f} | {statistics.median(road.cpu_us):.0f} |")
+
+
+if __name__ == "__main__":
+    main()

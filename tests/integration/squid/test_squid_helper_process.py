@@ -1,0 +1,158 @@
+"""The helper that squid starts: passes lines on, answers by itself without a daemon, and keeps what may be kept."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.integration.squid.channels import GREETING, LONGEST_LINE, HelperProtocol
+from gatewayfilter.integration.squid.helper import AnswerCache, Helper, helper_command
+
+
+class Pipes:
+    """squid's ends of a helper, which runs in a thread, and the daemon's socket."""
+
+    def __init__(self, path: Path, *, allows: bool, protocol: HelperProtocol = HelperProtocol.ACL, timeout_s: float = 20) -> None:
+        self.path = path
+        requests, self.to_helper = os.pipe()
+        self.from_helper, answers = os.pipe()
+        helper = Helper(str(path), protocol, allows=allows, timeout_s=timeout_s, source=requests, target=answers)
+        self.thread = threading.Thread(target=helper.run, daemon=True)
+        self.listener: socket.socket | None = None
+        self._fds = (requests, answers)
+
+    def listen(self) -> None:
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.settimeout(20)
+        self.listener.bind(str(self.path))
+        self.listener.listen()
+
+    def accept(self) -> socket.socket:
+        assert self.listener is not None
+        connection, _ = self.listener.accept()
+        connection.settimeout(20)
+        return connection
+
+    def ask(self, lines: bytes) -> None:
+        os.write(self.to_helper, lines)
+
+    def answer(self) -> bytes:
+        return os.read(self.from_helper, 65_536)
+
+    def end(self) -> None:
+        os.close(self.to_helper)
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        for fd in (self.from_helper, *self._fds):
+            os.close(fd)
+        if self.listener is not None:
+            self.listener.close()
+
+
+@pytest.fixture
+def pipes(tmp_path: Path) -> Iterator[Pipes]:
+    made = Pipes(tmp_path / "d.sock", allows=False)
+    made.thread.start()
+    yield made
+    made.end()
+
+
+def test_lines_and_answers_pass_and_answers_are_kept_as_long_as_they_may(pipes: Pipes) -> None:
+    pipes.listen()
+    pipes.ask(b"1 a - GET http://x.test/\n2 a - GET http://y.te")
+    daemon = pipes.accept()
+    assert _read(daemon, b"x.test/\n") == GREETING + b"acl\n1 a - GET http://x.test/\n"
+    pipes.ask(b"st/\n")
+    assert _read(daemon, b"y.test/\n") == b"2 a - GET http://y.test/\n"
+    daemon.sendall(b"2 OK ttl=60\n1 E")
+    assert pipes.answer() == b"2 OK ttl=60\n"
+    daemon.sendall(b"RR message=blacklist\n")
+    assert pipes.answer() == b"1 ERR message=blacklist\n"
+    pipes.ask(b"7 a - GET http://y.test/\n")
+    assert pipes.answer() == b"7 OK ttl=60\n"
+    daemon.close()
+
+
+def test_without_a_daemon_and_when_it_ends_the_helper_answers(pipes: Pipes) -> None:
+    pipes.ask(b"1 a - GET http://x.test/\na - GET http://y.test/\n")
+    assert pipes.answer() == b"1 ERR message=failure\nERR message=failure\n"
+
+
+def test_what_a_daemon_leaves_open_is_answered_when_it_ends(tmp_path: Path) -> None:
+    pipes = Pipes(tmp_path / "d.sock", allows=True, protocol=HelperProtocol.REWRITE)
+    pipes.listen()
+    pipes.thread.start()
+    pipes.ask(b"5 http://x.test/ a/- - GET\n")
+    daemon = pipes.accept()
+    _read(daemon, b"GET\n")
+    daemon.close()
+    assert pipes.answer() == b"5 ERR\n"
+    pipes.end()
+
+
+def test_a_daemon_that_hangs_is_given_up(tmp_path: Path) -> None:
+    pipes = Pipes(tmp_path / "d.sock", allows=True, timeout_s=0.05)
+    pipes.listen()
+    pipes.thread.start()
+    pipes.ask(b"a - GET http://x.test/\n")
+    assert pipes.answer() == b"OK\n"
+    pipes.end()
+
+
+def test_a_line_without_an_end_is_refused_and_passed_over(pipes: Pipes) -> None:
+    pipes.listen()
+    threading.Thread(target=pipes.ask, args=(b"3 " + b"x" * (LONGEST_LINE + 100_000) + b"\n4 a - GET http://x.test/\n",)).start()
+    assert pipes.answer() == b"3 ERR message=failure\n"
+    daemon = pipes.accept()
+    assert _read(daemon, b"x.test/\n") == GREETING + b"acl\n4 a - GET http://x.test/\n"
+    daemon.sendall(b"4 OK\n")
+    assert pipes.answer() == b"4 OK\n"
+    daemon.close()
+
+
+def test_kept_answers_are_bounded_and_end() -> None:
+    cache = AnswerCache()
+    for number in range(5_000):
+        cache.put(b"%d" % number, b"OK ttl=10\n", 100.0)
+    cache.put(b"x", b"OK\n", 100.0)
+    cache.put(b"y", b"OK ttl=ever\n", 100.0)
+    cache.put(b"z" * 5_000, b"OK ttl=10\n", 100.0)
+    assert [cache.get(key, 105.0) for key in (b"0", b"4999", b"x", b"y", b"z" * 5_000)] == [
+        None,
+        b"OK ttl=10\n",
+        None,
+        None,
+        None,
+    ]
+    assert cache.get(b"4999", 110.0) is None
+
+
+def test_the_process_imports_the_standard_library_alone(tmp_path: Path) -> None:
+    command = helper_command(tmp_path / "nobody.sock", "acl", "block", "", 2000)
+    assert command[1:4] == ["-I", "-m", "gatewayfilter.integration.squid.helper"]
+    program = (
+        "import sys; from gatewayfilter.integration.squid import helper; helper.main(sys.argv[1:]); "
+        "print([name for name in sys.modules if name.startswith(('pydantic', 'gatewayfilter'))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command[4:]],
+        input=b"1 a - GET http://x.test/\n",
+        capture_output=True,
+        check=True,
+    )
+    answer, modules = done.stdout.decode().splitlines()
+    assert answer == "1 ERR message=failure"
+    assert modules.count("gatewayfilter") == 5
+    assert "pydantic" not in modules
+
+
+def _read(connection: socket.socket, end: bytes) -> bytes:
+    data = b""
+    while not data.endswith(end):
+        data += connection.recv(65_536)
+    return data
