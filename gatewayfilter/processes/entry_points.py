@@ -6,6 +6,7 @@ from multiprocessing.connection import Connection
 from gatewayfilter.config import Loaded, Settings
 
 PRELOAD = (
+    "gatewayfilter.proxy.selected_addons",  # before mitmproxy
     "gatewayfilter.processes.proxy_worker",
     "gatewayfilter.processes.learner",
     "gatewayfilter.processes.crawler",
