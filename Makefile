@@ -115,6 +115,10 @@ fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses
 chaos: $(DEV) ## Kill processes of a running filter at random, under traffic (ARGS="--kills 200 --seed 7")
 	@PYTHONPATH=. $(BIN)/python tests/e2e/chaos.py $(ARGS)
 
+.PHONY: mutants
+mutants: $(DEV) ## Try random faults against the tests of their room (ARGS="engine --sample 40 --minutes 15")
+	@$(BIN)/python scripts/mutants.py $(ARGS)
+
 .PHONY: attack
 attack: $(DEV) ## Attack the running filter with a client that may send anything (ARGS="--minutes 10 --seed 7")
 	@PYTHONPATH=. $(BIN)/python tests/security/attack.py $(ARGS)
