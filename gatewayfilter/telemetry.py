@@ -24,6 +24,7 @@ METRICS: Mapping[str, str] = {
     "hook_errors": "proxy hooks that failed; the request was handled by proxy.on_error",
     "connections": "connections from clients",
     "connections_refused": "connections closed at once because there were too many",
+    "overload_refused": "new connections answered with 503 because the worker was behind",
     "spliced": "connections passed through unread",
     "spliced_bytes": "bytes that passed through them, both ways",
     "ended_by_policy": "open requests and tunnels ended because a policy blocks them from now on",

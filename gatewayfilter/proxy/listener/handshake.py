@@ -1,12 +1,13 @@
 """The handshake of a client's connection: from its first byte until it is relayed, handed to mitmproxy or refused.
 
 In regular and upstream mode a CONNECT names the host, and the ClientHello inside has to agree; in transparent mode the
-ClientHello names it. What is neither passed through nor refused goes to mitmproxy with all that was read, as if unseen.
+ClientHello names it. What is neither passed through nor refused goes to mitmproxy with all that was read.
 """
 
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,8 +19,9 @@ from gatewayfilter.proxy.listener.client_hello import ClientHello, NotTls, read_
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, ConnectionPolicy, StillSpliced
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
-from gatewayfilter.proxy.listener.refusals import UNRECOGNIZED_NAME, denied, unreachable
+from gatewayfilter.proxy.listener.refusals import BUSY, OVERLOADED, UNRECOGNIZED_NAME, denied, unreachable
 from gatewayfilter.proxy.pages.block_page import BlockPages
+from gatewayfilter.proxy.tunnel.client_turns import Owner
 from gatewayfilter.proxy.tunnel.dialer import Dial, Dialer, Done, Way
 from gatewayfilter.proxy.tunnel.poller import GONE, READ, Poller
 from gatewayfilter.proxy.tunnel.reach_guard import INTERNAL, InternalAddressError
@@ -97,6 +99,7 @@ class ClientHandshake:
         services: what all handshakes share.
         client: its socket, non-blocking.
         address: the client's address.
+        owner: of its socket; `None` where it is refused because of an overload.
 
     Attributes:
         data: what was read, of which nothing has been used up.
@@ -104,10 +107,23 @@ class ClientHandshake:
         since: when the first bytes came, in seconds of the event loop; before that, when it was accepted.
     """
 
-    __slots__ = ("_dial", "_services", "_still_spliced", "_tunnel", "_user", "address", "answered", "client", "data", "since")
+    __slots__ = (
+        "_dial",
+        "_services",
+        "_still_spliced",
+        "_tunnel",
+        "_user",
+        "address",
+        "answered",
+        "client",
+        "data",
+        "owner",
+        "since",
+    )
 
-    def __init__(self, services: HandshakeServices, client: socket.socket, address: str) -> None:
+    def __init__(self, services: HandshakeServices, client: socket.socket, address: str, owner: Owner | None) -> None:
         self._services = services
+        self.owner = owner
         self._dial: Dial | None = None
         self._tunnel: _Tunnel | None = None
         self._still_spliced: StillSpliced | None = None
@@ -138,6 +154,7 @@ class ClientHandshake:
             self._tunnel = None
             self._lift_limits()
             tunnel.way.socket.close()
+        services.poller.turns.disown(self.client.fileno(), self.owner)
         services.poller.drop(self.client)
         if self in services.undecided:
             services.undecided.discard(self)
@@ -170,7 +187,9 @@ class ClientHandshake:
         else:
             self.since = services.poller.now
             self.data = bytes(services.relays.view[:count])
-        if self._tunnel is not None:
+        if self.owner is None:
+            self._answer_and_close(BUSY if detect(self.data) is Protocol.TLS else OVERLOADED)
+        elif self._tunnel is not None:
             self._read_inside(self._tunnel)
         else:
             self._detect()
@@ -223,8 +242,7 @@ class ClientHandshake:
         if hello is None:
             return
         started = time.perf_counter_ns()
-        literal = f"[{address}]" if ":" in address else address
-        host = hello.name or literal
+        host = hello.name or (f"[{address}]" if ":" in address else address)
         found = self._services.policy.judge(self.address, host)
         if found.action is HostAction.SPLICE and self._services.can_splice:
             # To where the name leads, not to where the client wanted it: else any server at any address could be reached by
@@ -273,10 +291,9 @@ class ClientHandshake:
                 self._services.relays.counters.add("origin_errors")
             self._answer_and_close(unreachable(self._services.pages, found, request))
             return
-        try:
+        whole = False
+        with suppress(OSError):
             whole = self.client.send(_ESTABLISHED) == len(_ESTABLISHED)  # there is room: these are the first bytes to the client
-        except OSError:
-            whole = False
         if not whole:
             found.socket.close()
             self.drop()
@@ -344,6 +361,7 @@ class ClientHandshake:
     def _relay(self, way: Way, to_origin: bytes) -> None:
         services = self._services
         services.undecided.discard(self)
+        services.poller.turns.disown(self.client.fileno(), self.owner)  # what is relayed costs little
         services.relays.start(
             self.client,
             way.socket,
@@ -363,11 +381,9 @@ class ClientHandshake:
         self._answer_and_close(answer)
 
     def _answer_and_close(self, answer: bytes) -> None:
-        try:
+        with suppress(OSError):
             self.client.send(answer)
             self.client.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
         self.drop()
 
     def _hand_over(self) -> None:
@@ -379,6 +395,6 @@ class ClientHandshake:
 
 def _original_destination(client: socket.socket) -> tuple[str, int]:
     if platform.original_addr is None:
-        raise OSError("this system does not provide the original destination of a redirected connection")
+        raise OSError("this system does not tell where a redirected connection led")
     address, port = platform.original_addr(client)
     return str(address), int(port)

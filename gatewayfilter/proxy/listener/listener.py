@@ -31,6 +31,12 @@ _REST_S: Final = 0.5
 """How long nothing is accepted after the system had no descriptors left."""
 _SWEEP_S: Final = 5.0
 _NETWORK_BITS: Final = 64
+_BEHIND_S: Final = 1.0
+"""Backlog above which new connections of clients with many are refused; above four times as much, those of all that have any."""
+_FEW: Final = 6
+"""Connections that a client may have during an overload: a browser opens six to a host."""
+_ACCEPTED_AT_ONCE: Final = 64
+"""Connections accepted at once during an overload: those that are refused are many, and cheap."""
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -95,6 +101,7 @@ class Listener:
         self.relays = relays
         self.sockets: tuple[socket.socket, ...] = ()
         self._counters = relays.counters
+        self._turns = relays.poller.turns
         self._families: dict[socket.socket, int] = {}
         self._handle = handle
         self._admits = admission.admits
@@ -186,17 +193,24 @@ class Listener:
 
     def _accept(self, listener: socket.socket) -> None:
         # One, not all that wait: a call too many costs more than a further event beside the others.
+        for _ in range(_ACCEPTED_AT_ONCE if self._turns.behind_s else 1):
+            if not self._accept_one(listener):
+                return
+
+    def _accept_one(self, listener: socket.socket) -> bool:
+        """Takes a connection; returns whether there was one."""
         try:
             number, peer = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001  `accept` determines the family again
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
+            return False
         except OSError as error:
             if error.errno in _NO_ROOM:
                 _log.error("no more connections can be taken: %s", error.strerror)
                 self.poller.forget(listener.fileno())
                 self.loop.call_later(_REST_S, self._accept_again, listener)
-            return
+            return False
         self._take(socket.socket(self._families[listener], socket.SOCK_STREAM, socket.IPPROTO_TCP, number), peer[0])
+        return True
 
     def _accept_again(self, listener: socket.socket) -> None:
         if listener in self.sockets:
@@ -210,10 +224,14 @@ class Listener:
             client.close()
             return
         client.setblocking(False)
+        shed = self._turns.behind_s > _BEHIND_S and self._has_its_share(names)
         self._all += 1
         for counted in names:
             self._open[counted] += 1
-        handshake = ClientHandshake(self._services, client, address)
+        if shed:
+            self._counters.add("overload_refused")
+        owner = None if shed else self._turns.own(client.fileno(), names[-1])
+        handshake = ClientHandshake(self._services, client, address, owner)
         self._handshakes.add(handshake)
         handshake.begin()
 
@@ -223,8 +241,16 @@ class Listener:
             return True
         return len(names) > 1 and opened[names[1]] >= max(limits.most_of_one, limits.most // 2)
 
+    def _has_its_share(self, names: tuple[str, ...]) -> bool:
+        """Returns whether a client has as many connections as it may have during an overload."""
+        opened = self._open[names[-1]]
+        if self._turns.behind_s > 4 * _BEHIND_S:
+            return opened > 0
+        return opened >= max(_FEW, self._all // max(len(self._open), 1))
+
     async def _serve(self, handshake: ClientHandshake) -> None:
         reader = asyncio.StreamReader(loop=self.loop)
+        descriptor = handshake.client.fileno()
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
@@ -236,12 +262,14 @@ class Listener:
                 self.loop.call_soon(reader.feed_data, handshake.data)
                 await self._handle(reader, AnsweredWriter(writer, protocol, reader, self.loop) if handshake.answered else writer)
             finally:
+                self._turns.disown(descriptor, handshake.owner)
                 self._closed(handshake.address)
 
         protocol = asyncio.StreamReaderProtocol(reader, handle, loop=self.loop)
         try:
             await self.loop.connect_accepted_socket(lambda: protocol, handshake.client)
         except OSError:
+            self._turns.disown(descriptor, handshake.owner)
             handshake.client.close()
             self._closed(handshake.address)
 

@@ -14,6 +14,15 @@ _DENIED: Final = (
 UNRECOGNIZED_NAME: Final = bytes.fromhex("15 03 03 00 02 02 70")
 """A fatal TLS alert (RFC 6066 §3): the client ends at once, and shows no certificate warning."""
 
+BUSY: Final = bytes.fromhex("15 03 03 00 02 02 50")
+"""A fatal TLS alert, internal_error, to a redirected connection during an overload."""
+_BUSY_TEXT: Final = "The filter is overloaded. Try again in a few seconds.\n过滤器繁忙。请在几秒后重试。\n".encode()
+OVERLOADED: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nX-GatewayFilter: error; reason=overloaded\r\nRetry-After: 3\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%b"
+) % (len(_BUSY_TEXT), _BUSY_TEXT)
+"""To the first request of a connection, or its CONNECT, during an overload."""
+
 
 def denied(reason: Reason) -> bytes:
     """Returns the answer to a CONNECT to a blocked host."""

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sized
 from typing import Any, Final, Protocol, override
 
+from gatewayfilter.proxy.tunnel.client_turns import CROWD, ClientTurns
+
 READ: Final = 1
 WRITE: Final = 4
 ENDING: Final = 0x2000
@@ -24,6 +26,8 @@ _HANG_UP: Final = 16
 GONE: Final = _ERROR | _HANG_UP
 """The connection is broken, or was never made: a read or write gives the reason. Reported whether or not it is registered for."""
 _AT_ONCE: Final = 256
+_AT_ONCE_IN_A_CROWD: Final = 8192
+"""All that are ready: who is left out cannot be given a turn."""
 _ATTRIBUTE: Final = "gatewayfilter_poller"
 
 type Handler = Callable[[int], None]
@@ -36,6 +40,11 @@ class Poller(Protocol):
     @property
     def now(self) -> float:
         """The loop's time, as of the last event."""
+        ...
+
+    @property
+    def turns(self) -> ClientTurns:
+        """Shares the loop among clients where many sockets are ready at once."""
         ...
 
     def watch(self, descriptor: int, events: int, handler: Handler) -> None:
@@ -82,6 +91,8 @@ class WireSelector(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self.now = time.monotonic()
+        self.turns = ClientTurns()
+        self._most = _AT_ONCE
         self._complain: Callable[[dict[str, Any]], None] = lambda _: None
         self._ready: Sized = (None,)
         self._timers: Sized = ()
@@ -132,10 +143,16 @@ class WireSelector(selectors.BaseSelector):
         ready: list[tuple[selectors.SelectorKey, int]] = []
         while True:
             try:
-                happened = self._epoll.poll(timeout, _AT_ONCE)
+                happened = self._epoll.poll(timeout, self._most)
             except InterruptedError:
                 return []
             self.now = now = time.monotonic()
+            if len(happened) > CROWD:
+                happened = self.turns.take(happened)
+                self._most = _AT_ONCE_IN_A_CROWD
+            elif self._most != _AT_ONCE:
+                self.turns.rest()
+                self._most = _AT_ONCE
             if not happened:
                 return ready
             self._dispatch(happened, ready)
@@ -258,6 +275,7 @@ class LoopPoller:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.turns = ClientTurns()
         self._loop = loop
         self._events: dict[int, int] = {}
 

@@ -405,3 +405,36 @@ async def test_stopping_waits_for_a_transfer_and_not_for_idle_ones(state: Path) 
         assert total == 500_000
         assert await reader.read() == b""
         writer.close()
+
+
+@pytest.mark.parametrize("behind_s", [0.9, 1.1, 4.1])
+async def test_an_overloaded_worker_refuses_new_connections_of_clients_with_many(
+    behind_s: float, state: Path, origin: Origin
+) -> None:
+    """Said with 503 and when to try again; what is open is served; a client without a connection is let in."""
+    async with wire_gateway(state, {}) as gateway:
+        opened = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(6)]
+        await until(lambda: gateway.listener.open_connections == 6)
+        turns = gateway.listener.poller.turns
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(turns, "behind_s", behind_s)
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(f"GET {origin.http}/page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            answer = await reader.read()
+            writer.close()
+            head = answer.partition(b"\r\n\r\n")[0].lower()
+            if behind_s < 1:
+                assert answer.startswith(b"HTTP/1.1 200")
+            else:
+                assert answer.startswith(b"HTTP/1.1 503")
+                assert b"\r\nretry-after: 3\r\n" in head
+                assert b"\r\nx-gatewayfilter: error; reason=overloaded\r\n" in head
+                assert gateway.counters["overload_refused"] == 1
+                assert gateway.listener._has_its_share(("192.0.2.1",)) is False
+            reader, writer = opened[0]
+            writer.write(f"GET {origin.http}/page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        for _, writer in opened:
+            writer.close()
+        await until(lambda: gateway.listener.open_connections == 0)
+        assert turns._owners == {}

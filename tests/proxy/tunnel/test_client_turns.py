@@ -1,0 +1,78 @@
+"""Who is served where many sockets are ready: each client in turn, origins always, and nothing is lost."""
+
+import pytest
+
+from gatewayfilter.proxy.tunnel.client_turns import CROWD, ClientTurns
+
+READ, WRITE, GONE = 1, 4, 16
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    time = [100.0]
+    monkeypatch.setattr("gatewayfilter.proxy.tunnel.client_turns.monotonic", lambda: time[0])
+    return time
+
+
+def turns_of(**clients: range) -> ClientTurns:
+    turns = ClientTurns()
+    for client, descriptors in clients.items():
+        for descriptor in descriptors:
+            turns.own(descriptor, client)
+    return turns
+
+
+def test_a_quiet_client_comes_before_the_rest_of_a_busy_one(now: list[float]) -> None:
+    turns = turns_of(busy=range(1000), quiet=range(1000, 1002))
+    happened = [(descriptor, READ) for descriptor in range(1002)]
+    taken = turns.take(happened)
+    assert len(taken) == 30, "15 ms of half a millisecond each"
+    assert taken[:3] == [(0, READ), (1000, READ), (1, READ)]
+    assert {1000, 1001} <= {descriptor for descriptor, _ in taken}
+    assert turns.behind_s == pytest.approx(972 * 0.0005)
+    turns.rest()
+    assert turns.behind_s == 0.0
+
+
+def test_origins_writes_and_ends_are_never_put_off(now: list[float]) -> None:
+    turns = turns_of(busy=range(200))
+    others = [(500, READ), (3, WRITE), (4, READ | GONE)]
+    taken = turns.take([(descriptor, READ) for descriptor in range(10, 200)] + others)
+    assert set(others) <= set(taken)
+
+
+def test_every_client_gets_its_turn_where_there_are_more_than_a_turn_serves(now: list[float]) -> None:
+    """What was served is ready again behind the others, as epoll reports it."""
+    turns = turns_of(**{f"client{number}": range(number * 10, number * 10 + 10) for number in range(100)})
+    queue = [(descriptor, READ) for descriptor in range(1000)]
+    served: set[int] = set()
+    for _ in range(40):
+        taken = turns.take(queue)
+        assert len({descriptor // 10 for descriptor, _ in taken}) == len(taken)
+        served.update(descriptor for descriptor, _ in taken)
+        queue = [one for one in queue if one not in taken] + taken
+    assert len(served) == 1000
+
+
+def test_turns_are_as_long_as_the_work_takes(now: list[float]) -> None:
+    turns = turns_of(busy=range(1000))
+    happened = [(descriptor, READ) for descriptor in range(1000)]
+    for _ in range(50):
+        now[0] += len(turns.take(happened)) * 0.01
+    assert len(turns.take(happened)) == 4
+    assert turns.behind_s == pytest.approx(996 * 0.01, rel=0.05)
+    for _ in range(200):
+        now[0] += len(turns.take(happened)) * 0.00001
+    assert len(turns.take(happened)) == 64
+
+
+def test_a_descriptor_belongs_to_its_newest_connection(now: list[float]) -> None:
+    turns = ClientTurns()
+    before = turns.own(7, "busy")
+    after = turns.own(7, "busy")
+    turns.disown(7, before)
+    happened = [(7, READ)] * (CROWD + 100)
+    assert len(turns.take(happened)) < len(happened)
+    turns.disown(7, None)
+    turns.disown(7, after)
+    assert turns.take(happened) == happened
