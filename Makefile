@@ -115,6 +115,10 @@ fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses
 chaos: $(DEV) ## Kill processes of a running filter at random, under traffic (ARGS="--kills 200 --seed 7")
 	@PYTHONPATH=. $(BIN)/python tests/e2e/chaos.py $(ARGS)
 
+.PHONY: soak
+soak: $(DEV) ## Browse through the filter for half an hour, then overload it (ARGS="--minutes 5 --plot soak.svg")
+	@PYTHONPATH=. $(BIN)/python tests/e2e/soak.py $(ARGS)
+
 .PHONY: mutants
 mutants: $(DEV) ## Try random faults against the tests of their room (ARGS="engine --sample 40 --minutes 15")
 	@$(BIN)/python scripts/mutants.py $(ARGS)

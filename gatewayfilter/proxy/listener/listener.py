@@ -230,7 +230,7 @@ class Listener:
             self._open[counted] += 1
         if shed:
             self._counters.add("overload_refused")
-        owner = None if shed else self._turns.own(client.fileno(), names[-1])
+        owner = None if shed else self._turns.own(client.fileno(), address)
         handshake = ClientHandshake(self._services, client, address, owner)
         self._handshakes.add(handshake)
         handshake.begin()
@@ -243,7 +243,7 @@ class Listener:
 
     def _has_its_share(self, names: tuple[str, ...]) -> bool:
         """Returns whether a client has as many connections as it may have during an overload."""
-        opened = self._open[names[-1]]
+        opened = self._open[names[0]]
         if self._turns.behind_s > 4 * _BEHIND_S:
             return opened > 0
         return opened >= max(_FEW, self._all // max(len(self._open), 1))
