@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Crawlers, CrawlQueue, FingerprintStore
 from gatewayfilter.store.backup.sql_backup import SqlBackup
+from gatewayfilter.store.backup.upgrade_copies import copy_before_upgrade
 from gatewayfilter.store.repositories.access.accounts import SqlAccounts
 from gatewayfilter.store.repositories.access.api_tokens import SqlApiTokens
 from gatewayfilter.store.repositories.access.audit import SqlAudit
@@ -43,6 +45,13 @@ from gatewayfilter.store.sql.new_file import new_file
 from gatewayfilter.store.sql.schema_version import bring_to_head
 
 _log = logging.getLogger(__name__)
+
+
+def _prepare_upgrade(database: Database, further: Callable[[], None] | None) -> None:
+    if further is not None:
+        further()
+    if database.path is not None:
+        _log.info("the database is upgraded; a copy of it as it was: %s", copy_before_upgrade(database.path))
 
 
 class Store:
@@ -125,6 +134,8 @@ class Store:
     ) -> Self:
         """Opens the database with this SQLAlchemy URL; creates or migrates it when needed.
 
+        An existing SQLite database is copied into `backups/` beside it before it is migrated.
+
         Args:
             url: `sqlite:///FILE` or `postgresql+psycopg://…`.
             busy_timeout_s: maximum wait of a SQLite write for another process.
@@ -138,7 +149,7 @@ class Store:
         try:
             if fill is not None and database.path is not None and not database.path.exists():
                 cls._make_filled(database.path, fill)
-            bring_to_head(database, before_upgrade)
+            bring_to_head(database, partial(_prepare_upgrade, database, before_upgrade))
         except BaseException:
             database.close()
             raise

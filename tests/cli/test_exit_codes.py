@@ -101,6 +101,7 @@ WITHOUT = {
         "db upgrade",
         "db check",
         "db repair",
+        "db rollback",
         "user add",
         "user list",
         "user token list",

@@ -35,6 +35,7 @@ def status(invocation: Invocation) -> int:
         say(f"The database is up to date (version {found.head}).")
     elif found.is_newer:
         say(f"The database is at version {found.current}, newer than this program's {found.head}: update GatewayFilter")
+        say("Or go back to the copy that was made before its upgrade: gatewayfilter db rollback")
     else:
         say(f"The database is at version {found.current or 'none'}, this program needs {found.head}: gatewayfilter db upgrade")
     return 0 if current else 1
@@ -43,15 +44,17 @@ def status(invocation: Invocation) -> int:
 @db_group.command(examples=("gatewayfilter db upgrade",), prints_data=True)
 @click.pass_obj
 def upgrade(invocation: Invocation) -> None:
-    """Bring the database to the version that this program needs; `run` and most commands do so by themselves."""
-    from gatewayfilter.store import schema_status
-    from gatewayfilter.store import upgrade as upgrade_schema
+    """Bring the database to the version that this program needs; `run` and most commands do so by themselves.
+
+    A SQLite database is copied into backups/ beside it before: `db rollback` goes back to the newest copy.
+    """
+    from gatewayfilter.store import Store, schema_status
     from gatewayfilter.wiring import prepare_data_dir
 
     settings = invocation.settings()
     prepare_data_dir(settings)
     before = schema_status(settings.store_url).current
-    upgrade_schema(settings.store_url)
+    Store.open(settings.store_url).close()
     after = schema_status(settings.store_url).current
     if invocation.json:
         print_json({"before": before, "after": after})
@@ -104,3 +107,32 @@ def repair(invocation: Invocation) -> None:
     if done.moved_to is not None:
         say(f"The damaged database was moved to {done.moved_to}.")
     say(f"A new one was made, with {done.manual_rules} manual rules and {done.learned} learned entries of the snapshot.")
+
+
+@db_group.command(examples=("gatewayfilter db rollback",), prints_data=True)
+@click.pass_obj
+def rollback(invocation: Invocation) -> None:
+    """Go back to the database as it was before a later version of the program upgraded it. Stop the filter first.
+
+    For a program that was set back to an earlier version. The newest copy in backups/ that this program can read takes the
+    database's place; the newer database is kept beside it. What happened since the upgrade is in the newer one alone.
+    """
+    from gatewayfilter.errors import StartupError, StoreError
+    from gatewayfilter.processes.supervision.run_lock import RunLock
+    from gatewayfilter.store import go_back, schema_status
+
+    settings = invocation.settings()
+    if settings.store.url:
+        raise StoreError("db rollback is for the database in the state folder: restore the one in store.url from its own dump")
+    with RunLock(settings.data_dir):
+        found = schema_status(settings.store_url)
+        if not found.is_newer:
+            raise StartupError(
+                f"the database is not newer than this program (version {found.current or 'none'}): nothing was changed"
+            )
+        copy, aside = go_back(settings.data_dir / "gatewayfilter.sqlite3")
+    if invocation.json:
+        print_json({"copy": copy, "moved_to": aside})
+        return
+    say(f"The database is again as in {copy}.")
+    say(f"The newer one was moved to {aside}.")

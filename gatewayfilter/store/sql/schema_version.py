@@ -134,7 +134,8 @@ def _migrate(connection: Connection, database: Database, current: str, target: s
 
     if current and current not in known_schemas():
         raise StoreError(
-            f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter"
+            f"the database {database.name} has schema {current}, newer than this program's {HEAD}: update GatewayFilter, "
+            "or go back to the copy that was made before its upgrade: gatewayfilter db rollback"
         )
     logging.getLogger("alembic").setLevel(logging.WARNING)  # its INFO lines are not useful in our log
     config = Config(attributes={"connection": connection})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.processes.supervision.run_lock import RunLock
+from gatewayfilter.store.backup.upgrade_copies import copy_before_upgrade
 
 type Cli = Callable[..., Any]
 
@@ -19,7 +20,25 @@ def test_a_newer_database_needs_a_newer_program(cli: Cli, state: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     shown = cli("db", "status")
     assert shown.code == 1
-    assert shown.out.endswith("update GatewayFilter\n")
+    assert "update GatewayFilter\n" in shown.out
+    assert "no copy in" in cli("db", "rollback").complains()
+
+
+def test_a_newer_database_is_set_back_to_the_copy_before_its_upgrade(cli: Cli, state: Path) -> None:
+    cli("list", "add", "first.example")
+    copy = copy_before_upgrade(state / "gatewayfilter.sqlite3")
+    cli("list", "add", "second.example")
+    assert "is not newer" in cli("db", "rollback").complains()
+    with closing(sqlite3.connect(state / "gatewayfilter.sqlite3")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with RunLock(state):
+        assert "another GatewayFilter" in cli("db", "rollback").complains()
+    done = cli("db", "rollback", "--json")
+    assert done.json["copy"] == str(copy)
+    assert Path(done.json["moved_to"]).exists()
+    shown = cli("list", "show").out
+    assert "first.example" in shown
+    assert "second.example" not in shown
 
 
 def test_a_damaged_database_is_made_again_from_the_snapshot(cli: Cli, state: Path) -> None:
