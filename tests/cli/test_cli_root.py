@@ -78,7 +78,7 @@ def test_the_version(cli: Cli) -> None:
     [
         (["chek"], "no such command 'chek'; did you mean 'check'? (see 'gatewayfilter --help')"),
         (["list", "ad"], "no such command 'ad'; did you mean 'add'? (see 'gatewayfilter list --help')"),
-        (["db", "x"], "no such command 'x'; there are status, upgrade, check, repair (see 'gatewayfilter db --help')"),
+        (["db", "x"], "no such command 'x'; there are status, upgrade, check, repair, rollback (see 'gatewayfilter db --help')"),
         (["check"], "missing argument 'URL' (see 'gatewayfilter check --help')"),
         (["check", "a.test", "--type", "hologram"], "'hologram' is none of document"),
         (["check", "http://a b/"], "not a URL: 'http://a b/'"),

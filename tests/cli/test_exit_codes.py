@@ -92,7 +92,7 @@ WITHOUT = {
     *("words test", "rules add", "rules list", "learn report", "learn train", "review stats", "review log", "review phrases"),
     *("review export", "fingerprints stats", "fingerprints images", "log purge", "report", "stream worker", "stream spark"),
     *("gateway up", "gateway down", "fleet init", "fleet key", "fleet rotate", "fleet export", "fleet pull", "fleet status"),
-    *("fleet follower add", "fleet follower list"),
+    *("fleet follower add", "fleet follower list", "helper squid", "helper daemon", "stream decisions"),
     *("gateway status", "gateway print", "gateway watch", "setup", "status", "doctor", "pinned-apps list", "proxy-user add"),
     *("proxy-user list", "ca show", "ca export", "ca renew", "backup", "restore", "metrics", "config show", "config check"),
     *(

@@ -1,6 +1,7 @@
 """Copies of a database before it is migrated."""
 
 import shutil
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,6 @@ import pytest
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store import Store, newest_usable_copy, schema_status
-from gatewayfilter.store.backup import upgrade_copies
 from gatewayfilter.store.backup.upgrade_copies import KEPT, copy_before_upgrade
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import HEAD
@@ -39,7 +39,7 @@ def test_a_database_is_copied_before_it_is_migrated_and_no_more_after(old: Path)
 def test_without_room_nothing_is_migrated(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = schema_status(f"sqlite:///{old}")
     usage: Any = shutil.disk_usage(old.parent)
-    monkeypatch.setattr(upgrade_copies.shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     with pytest.raises(StoreError, match="50 MB are needed, 0 are free"):
         Store.open(f"sqlite:///{old}")
     assert schema_status(f"sqlite:///{old}") == before
@@ -48,7 +48,7 @@ def test_without_room_nothing_is_migrated(old: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_newest_copies_are_kept(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for second in range(KEPT + 2):
-        monkeypatch.setattr(upgrade_copies.time, "strftime", lambda *_, at=second: f"2026-{at}")
+        monkeypatch.setattr(time, "strftime", lambda *_, at=second: f"2026-{at}")
         copy_before_upgrade(old)
     assert sorted(path.name[:21] for path in (old.parent / "backups").iterdir()) == [
         f"before-upgrade-2026-{n}" for n in (2, 3, 4)
