@@ -20,6 +20,7 @@ METRICS: Mapping[str, str] = {
     "blocked": "requests answered by the filter instead of the origin",
     "unknown": "requests for URLs on no list",
     "origin_errors": "allowed requests that failed at the origin: unreachable, invalid certificate, or no HTTP",
+    "origin_connections_shared": "connections to origins that another client connection had before",
     "internal_refused": "connections refused because their target is an internal address",
     "hook_errors": "proxy hooks that failed; the request was handled by proxy.on_error",
     "connections": "connections from clients",

@@ -29,6 +29,7 @@ from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, leads_back
 from gatewayfilter.proxy.mitm.server import GatewayProxyserver, GatewayServer, HandleStream
+from gatewayfilter.proxy.mitm.shared_origins import SharedOrigins
 from gatewayfilter.proxy.mitm.tls_config import GatewayTlsConfig
 from gatewayfilter.proxy.open_connections import OpenConnections
 from gatewayfilter.proxy.tunnel.dialer import Dialer
@@ -81,13 +82,16 @@ class LeanMaster(master.Master):
             hosts=services.engine,
             logged_in=services.logged_in,
         )
+        tls = GatewayTlsConfig(settings.proxy.http2_clients)
+        self._shared = SharedOrigins(self._proxyserver.connections, tls, settings.proxy.shared_origins, services.counters)
         self.addons.add(
             block.Block(),
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
             self._proxyserver,
-            GatewayTlsConfig(settings.proxy.http2_clients),
+            tls,
             self._guard,
+            self._shared,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
             DirectOrigins(self._proxyserver.connections),
             *([self._login] if self._login is not None else []),
@@ -129,7 +133,7 @@ class LeanMaster(master.Master):
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_RESOLVER_THREADS, thread_name_prefix="resolver"))
         use_resolver(loop, Resolver(loop))
-        limit_connecting(loop, self._guard.admitted_here, self._guard.led_to)
+        limit_connecting(loop, self._guard.admitted_here, self._guard.led_to, self._shared.take)
         loop.set_exception_handler(self._asyncio_exception_handler)
         loop.set_task_factory(asyncio.eager_task_factory)
         try:
@@ -163,6 +167,7 @@ class LeanMaster(master.Master):
                 break
             await asyncio.sleep(_DRAIN_POLL_S)
         self._relays.close()
+        self._shared.close()
         for connection in list(self._proxyserver.connections.values()):
             if (io := connection.transports.get(connection.client)) is not None and io.handler is not None:
                 io.handler.cancel("the proxy stops")

@@ -95,6 +95,8 @@ class ProxySettings(Section):
     """Most connections of one client address to one worker."""
     http2_clients: Http2Clients = Http2Clients.NEEDED
     """HTTP/2 on intercepted connections: for clients that offer nothing else (`needed`), or all that offer it (`offered`)."""
+    shared_origins: int = Field(default=256, ge=0, le=4096)
+    """Idle connections to origins that a worker keeps when their client has left, for the next client; 0 keeps none."""
     fast_path: bool = True
     """Whether plain messages take a shorter path than mitmproxy's code; turned off, it costs CPU and helps to find a fault."""
 

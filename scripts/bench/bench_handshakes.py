@@ -3,14 +3,14 @@
     python scripts/bench/bench_handshakes.py [--rounds N] [--connections N] [--only NAME ...]
 
 Each connection is a CONNECT, a handshake (TLS 1.3), one GET with a browser's header fields, and the end, to the 120 hosts of
-browsing_web.py in turn; the proxy makes a connection to the origin for each. Included are handshakes on both sides, decision and
-log; certificates are there from the first round, which does not count. Twice: with full handshakes, and with sessions that the
-client resumes. Needs what bench_browsing.py needs, without Chromium.
+browsing_web.py in turn; the proxy makes a connection to the origin, or uses one that it kept. Included are handshakes, decision
+and log; certificates are there from the first round, which does not count. Twice: with full handshakes, and with sessions that
+the client resumes. Needs what bench_browsing.py needs, without Chromium.
 """
 
 import argparse
-import contextlib
 import os
+import re
 import socket
 import ssl
 import statistics
@@ -24,6 +24,7 @@ from typing import Final
 from bench_browsing import DIRECT, SQUID, STOCK, Road, roads
 from browsing_web import Web, make_graph
 
+_LENGTH: Final = re.compile(rb"(?i)\ncontent-length: *([0-9]+)")
 _FIELDS: Final = (
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n"
     'sec-ch-ua: "Chromium";v="140", "Not=A?Brand";v="24"\r\nsec-ch-ua-mobile: ?0\r\nsec-ch-ua-platform: "Linux"\r\n'
@@ -54,15 +55,24 @@ class _Client:
                 answer += made.recv(4096) or _fail(answer)
             session = self._sessions.get(host) if self._resumes else None
             with self._context.wrap_socket(made, server_hostname=host, session=session) as tls:
-                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{_FIELDS}\r\n".encode())
+                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{_FIELDS}\r\n".encode())
                 got = b""
-                with contextlib.suppress(ssl.SSLEOFError):
-                    while data := tls.recv(65536):
-                        got += data
-                if not got.startswith(b"HTTP/1.1 200"):
-                    _fail(got)
+                while not _is_whole(got):
+                    got += tls.recv(65536) or _fail(got)
                 self._sessions[host] = tls.session
                 return bool(tls.session_reused)
+
+
+def _is_whole(answer: bytes) -> bool:
+    """Returns whether a response of known length has arrived."""
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = _LENGTH.search(head)
+    if not end:
+        return False
+    if length is None or not head.startswith(b"HTTP/1.1 200"):
+        _fail(answer)
+        return False
+    return len(body) >= int(length[1])
 
 
 def _fail(answer: bytes) -> bytes:

@@ -4,7 +4,7 @@ mitmproxy connects by the running loop's `create_connection`.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from gatewayfilter.proxy.mitm.upstream import set_on
@@ -18,10 +18,18 @@ def use_resolver(loop: asyncio.AbstractEventLoop, resolver: Resolver) -> None:
     set_on(loop, "getaddrinfo", resolver.getaddrinfo)
 
 
+type TakeIdle = Callable[[Sequence[AddressInfo]], Awaitable[asyncio.Transport | None]]
+
+
+async def _take_none(_: Sequence[AddressInfo]) -> None:
+    return None
+
+
 def limit_connecting(
     loop: asyncio.AbstractEventLoop,
     admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]],
     led_to: Callable[[str], str] = str,
+    idle: TakeIdle = _take_none,
 ) -> None:
     """Lets both address families race on a loop, bounds the time of each attempt, turns impossible names into an `OSError`.
 
@@ -29,8 +37,9 @@ def limit_connecting(
         loop: on which mitmproxy connects to origins.
         admitted: returns the addresses of a host that may be connected to; raises an `OSError` when none may.
         led_to: returns the host whose addresses are connected to for a host.
+        idle: returns an open connection to one of the addresses that is used instead of a new one (shared_origins.py).
     """
-    set_on(loop, "create_connection", _Connector(loop, admitted, led_to).create_connection)
+    set_on(loop, "create_connection", _Connector(loop, admitted, led_to, idle).create_connection)
 
 
 class _Connector:
@@ -39,11 +48,13 @@ class _Connector:
         loop: asyncio.AbstractEventLoop,
         admitted: Callable[[str, Sequence[AddressInfo]], Sequence[AddressInfo]],
         led_to: Callable[[str], str],
+        idle: TakeIdle,
     ) -> None:
         self._loop = loop
         self._connect: Any = loop.create_connection
         self._admitted = admitted
         self._led_to = led_to
+        self._idle = idle
 
     async def create_connection(self, factory: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         """Stands in for the loop's `create_connection`.
@@ -58,6 +69,11 @@ class _Connector:
                 if any(options.values()):  # mitmproxy passes nothing but host and port
                     raise OSError(f"connections to origins are made without {', '.join(options)}")
                 found = self._admitted(host, await addresses_of(self._loop, self._led_to(host), port))
+                if (transport := await self._idle(found)) is not None:
+                    protocol = factory()
+                    transport.set_protocol(protocol)
+                    protocol.connection_made(transport)
+                    return transport, protocol
                 return await self._connect(factory, sock=await connect_to_any(self._loop, found))
         except TimeoutError as error:
             raise TimeoutError(str(error) or f"timed out after {CONNECT_S:.0f} seconds") from error

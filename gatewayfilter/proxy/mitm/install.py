@@ -16,7 +16,7 @@ from typing import Final
 from mitmproxy import addonmanager, http
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http import HttpLayer, _http1
-from mitmproxy.proxy.layers.tls import TLSLayer
+from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
 from gatewayfilter.proxy.mitm.fastpath import fast_functions, tls_path
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
@@ -27,6 +27,7 @@ from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from gatewayfilter.proxy.mitm.origin_pool import get_connection
+from gatewayfilter.proxy.mitm.shared_origins import start_handshake
 from gatewayfilter.proxy.mitm.upstream import CORRECTNESS, SPEED
 from gatewayfilter.proxy.mitm.upstream import Replacement as _Row
 from gatewayfilter.proxy.pages.block_page import BlockPages
@@ -37,6 +38,7 @@ _PageRow: Final = partial(_Row, makes_pages=True)
 _HTTP: Final = "mitmproxy.proxy.layers.http:"
 _HTTP1: Final = "mitmproxy.proxy.layers.http._http1:"
 _TLS: Final = "mitmproxy.proxy.layers.tls:TLSLayer."
+_SERVER_TLS: Final = "mitmproxy.proxy.layers.tls:ServerTLSLayer."
 _FIELDS: Final = "mitmproxy.coretypes.multidict:_MultiDict."
 
 REPLACEMENTS: Final[tuple[_Row, ...]] = (
@@ -47,6 +49,7 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http_layers, "Http2Client", PatientHttp2Client, CORRECTNESS, f"{_HTTP}HttpClient._handle_event", "d5ab392f6cd39ea7"),
     _Row(http_layers, "HttpStream", GatewayHttpStream, CORRECTNESS, f"{_HTTP}HttpLayer.make_stream", "65849da2d51c8719"),
     _Row(HttpLayer, "get_connection", get_connection, CORRECTNESS, f"{_HTTP}HttpLayer.get_connection", "735692cf8c26eb9f"),
+    _Row(ServerTLSLayer, "start_handshake", start_handshake, CORRECTNESS, f"{_SERVER_TLS}start_handshake", "e375a27b7c4cc3db"),
     _PageRow(_http1, "make_error_response", _unreadable, CORRECTNESS, f"{_HTTP1}make_error_response", "1ebe7083b78d5937"),
     _Row(http.MessageData, "__post_init__", fast_functions.skip_type_checks, SPEED, _MESSAGE, "2fe4b7f15ac77ea3"),
     _Row(http.Headers, "get_all", fast_functions.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),

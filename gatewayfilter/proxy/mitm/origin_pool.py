@@ -19,6 +19,10 @@ from mitmproxy.proxy.layers.http._http2 import Http2Connection
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
+from gatewayfilter.proxy.mitm.sharing import Sharing, note_sharing
+from gatewayfilter.proxy.mitm.stale_retry import is_retryable
+
 _MOST_AT_ONCE: Final = 16
 """Connections of one client connection to one address before the next has to wait; browsers open 6 themselves."""
 _PATIENCE_S: Final = 1.0
@@ -98,10 +102,18 @@ _get_connection = HttpLayer.get_connection
 
 
 def get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = True) -> layer.CommandGenerator[None]:
-    """Stands in for `HttpLayer.get_connection`: closes idle connections first, and drops closed ones from the table."""
+    """Stands in for `HttpLayer.get_connection`: closes idle connections first, and drops closed ones from the table.
+
+    What is opened may be taken from the keep-alive pool, and left to it later (shared_origins.py).
+    """
     if len(self.connections) > 1:
         yield from _close_idle(self, event)
-    yield from _get_connection(self, event, reuse=reuse)
+    stream = self.command_sources.get(event)
+    for command in _get_connection(self, event, reuse=reuse):
+        if type(command) is commands.OpenConnection and isinstance(command.connection, Server) and event.via is None:
+            again = type(stream) is GatewayHttpStream and not stream.retried and is_retryable(stream.flow.request)
+            note_sharing(command.connection, Sharing(self, may_adopt=again))
+        yield command
 
 
 def _close_idle(http: HttpLayer, event: GetHttpConnection) -> Iterator[commands.Command]:

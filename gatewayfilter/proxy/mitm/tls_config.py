@@ -20,6 +20,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from OpenSSL import SSL, crypto
 
 from gatewayfilter.config import Http2Clients
+from gatewayfilter.proxy.mitm.sharing import sharing_of
 
 MOST_CERTIFICATES: Final = 1000
 """Certificates that a worker keeps; mitmproxy keeps 100."""
@@ -115,7 +116,7 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         self._for_origins: SSL.Context | None = None
         self._leaves: Bounded[tuple[object, ...], _Leaf] = Bounded(MOST_CERTIFICATES)
         self._sessions: Bounded[_Peer, _Resumable] = Bounded(_MOST_SESSIONS)
-        self._open: dict[str, tuple[_Peer, SSL.Connection]] = {}
+        self._open: dict[str, tuple[_Peer, SSL.Connection, float]] = {}
 
     def configure(self, updated: Collection[str]) -> None:
         """Takes options over; those of the certificate authority make another store."""
@@ -168,6 +169,12 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         server = tls_start.conn
         assert isinstance(server, connection.Server)
         context = self._for_origins
+        sharing = sharing_of(server)
+        if sharing is not None and sharing.adopted is not None and tls_start.ssl_conn is None:
+            assert sharing.key is not None
+            _, server.sni, server.alpn_offers = sharing.key
+            tls_start.ssl_conn = sharing.adopted.made  # its handshake is done: it was verified for that name
+            return
         if context is None or tls_start.ssl_conn is not None or tls_start.is_dtls or server.cipher_list:
             super().tls_start_server(tls_start)
             if self._for_origins is None and tls_start.ssl_conn is not None and not tls_start.is_dtls:
@@ -199,10 +206,13 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         if made is None or self._for_origins is None or not isinstance(server, connection.Server) or server.via is not None:
             return
         peer = _peer(server)
-        known = self._sessions.get(peer)
-        verified_at = known.verified_at if known is not None and _lib.SSL_session_reused(_ssl(made)) else self._clock()
+        known, sharing = self._sessions.get(peer), sharing_of(server)
+        if sharing is not None and sharing.adopted is not None:
+            verified_at = sharing.adopted.verified_at
+        else:
+            verified_at = known.verified_at if known is not None and _lib.SSL_session_reused(_ssl(made)) else self._clock()
         self._sessions[peer] = _Resumable(verified_at, made)
-        self._open[server.id] = (peer, made)
+        self._open[server.id] = (peer, made, verified_at)
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
         """Forgets the session: the next handshake is a full one."""
@@ -212,9 +222,23 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
     def server_disconnected(self, data: ServerConnectionHookData) -> None:
         """Takes the session from a connection that ends."""
         found = self._open.pop(data.server.id, None)
-        if found is None:
-            return
-        peer, made = found
+        if found is not None:
+            self.end(found[0], found[1])
+
+    def release(self, server: connection.Server, made: SSL.Connection) -> tuple[_Peer, float] | None:
+        """Leaves an open connection to the keep-alive pool, which calls `end` or hands it to another client's connection.
+
+        Returns:
+            Whose certificate was checked and when (monotonic seconds), `None` when the connection must not be shared.
+        """
+        found = self._open.get(server.id)
+        if found is None or found[1] is not made or not self._is_usual():
+            return None
+        del self._open[server.id]
+        return found[0], found[2]
+
+    def end(self, peer: _Peer, made: SSL.Connection) -> None:
+        """Takes the session from a connection that ends."""
         known = self._sessions.get(peer)
         if known is not None and known.open_on is made:
             known.session, known.open_on = made.get_session(), None

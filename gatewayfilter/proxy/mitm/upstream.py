@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from h2.connection import H2Connection
+from mitmproxy.connection import Server
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 
 
@@ -82,6 +83,10 @@ INSTANCES: Final = (
     InstanceAttribute(asyncio.AbstractEventLoop, "create_connection", "both address families at once (mitm/event_loop.py)"),
     InstanceAttribute(ConnectionHandler, "max_conns", "limits with a time-out (mitm/origin_pool.py)"),
     InstanceAttribute(ConnectionIO, "reader", "a reader without a task's turn for each read (mitm/fastpath/direct_reader.py)"),
+    InstanceAttribute(Server, "sharing", "what the keep-alive pool needs of a connection (mitm/sharing.py)"),
+    InstanceAttribute(
+        asyncio.StreamWriter, "_transport", "a closed one, where the pool took the connection (mitm/shared_origins.py)"
+    ),
     InstanceAttribute(H2Connection, "acknowledge_received_data", "back pressure of single streams (mitm/http/http2_flow.py)"),
     InstanceAttribute(H2Connection, "_handle_data_on_closed_stream", "counts what is answered (mitm/http/http2_bounds.py)"),
     InstanceAttribute(H2Connection, "_stream_is_closed_by_reset", "counts what is answered (mitm/http/http2_bounds.py)"),

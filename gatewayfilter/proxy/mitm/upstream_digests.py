@@ -359,6 +359,24 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         },
     ),
     Reliance(
+        "mitm/shared_origins.py",
+        "takes a connection from its task before its client's end; another client's task opens it",
+        "mitmproxy.proxy.server",
+        {"ConnectionHandler.handle_client": "a460e7dd21798856"},
+    ),
+    Reliance(
+        "mitm/shared_origins.py",
+        "begins a layer whose handshake is done",
+        "mitmproxy.proxy.tunnel",
+        {"TunnelLayer._handshake_finished": "8b2bba7d252cee63"},
+    ),
+    Reliance(
+        "mitm/shared_origins.py",
+        "begins a layer whose handshake is done",
+        "mitmproxy.proxy.layers.tls",
+        {"TLSLayer.start_tls": "c0abce4564814890", "TLSLayer.receive_handshake_data": "f6eb20aba0ee5071"},
+    ),
+    Reliance(
         "listener/listener.py",
         "hands over connections after their first bytes were read",
         "mitmproxy.proxy.server",

@@ -68,6 +68,13 @@ class DirectReader:
         self._reader = reader
         self._transport = writer.transport
         self._completed = False
+        self._protocol: _DirectProtocol | None = None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the connection is read directly, and nothing that was read still waits."""
+        protocol = self._protocol
+        return protocol is not None and not self._reader._buffer and not self._reader.at_eof() and protocol.at_rest  # type: ignore[attr-defined]  # noqa: SLF001
 
     async def read(self, size: int) -> bytes:
         """Returns the next bytes, `b""` at the end."""
@@ -76,7 +83,7 @@ class DirectReader:
             return await self._reader.read(size)
         if self._transport.is_closing():
             return await self._reader.read(size)
-        protocol = _DirectProtocol(self._handler, self._connection, self._transport)
+        protocol = self._protocol = _DirectProtocol(self._handler, self._connection, self._transport)
         try:
             await protocol.ended
         finally:
@@ -97,6 +104,12 @@ class _DirectProtocol(asyncio.Protocol):
         self._before: Any = transport.get_protocol()
         self._transport.max_size = _AT_ONCE
         transport.set_protocol(self)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether all that was read has been handled."""
+        waits = self._task is not None and not self._task.done()
+        return self._handler is not None and not waits and not self.ended.done()
 
     def data_received(self, data: bytes) -> None:
         """Handles bytes at once, unless an earlier event still waits for its turn."""

@@ -14,6 +14,8 @@ from typing import Final
 from mitmproxy import http
 from mitmproxy.net.http.http1 import read as http1
 
+from gatewayfilter.proxy.mitm.sharing import UNBOUND_SCHEMES
+
 type Fields = tuple[tuple[bytes, bytes], ...]
 
 LONGEST_HEAD: Final = 65_536
@@ -29,17 +31,18 @@ _STATUS: Final = re.compile(rb"HTTP/1\.1 ([2-5][0-9][0-9])(?: ([^\x00-\x20\x7f][
 _LENGTH: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
 """Fields that delimit a message, or that announce something else than a response."""
+_LOGIN: Final = b"authorization"
 CHUNKED: Final = -1
 """Stands for the length of a body in chunks."""
 
 
 @lru_cache(maxsize=4096)
 def _kind(name: bytes) -> bytes | None:
-    """Returns `b""` for a plain field name, the lower-case name of one that counts for framing, `None` for what is no name."""
+    """Returns `b""` for a plain field name, the lower-case name of one that matters here, `None` for what is no name."""
     if _TOKEN.fullmatch(name) is None:
         return None
     lower = name.lower()
-    return lower if lower in _FRAMING else b""
+    return lower if lower in _FRAMING or lower == _LOGIN else b""
 
 
 def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None:
@@ -53,6 +56,10 @@ def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None
         value = value.strip()
         fields.append((name, value))
         if kind:
+            if kind == _LOGIN:
+                if value.partition(b" ")[0].lower() not in UNBOUND_SCHEMES:
+                    return None
+                continue
             if kind in framing:
                 return None
             framing[kind] = value

@@ -197,3 +197,9 @@ def _to_send(tls: SSL.Connection) -> bytes:
         pieces.append(_ffi.buffer(_BUFFER, read)[:])
         size -= read
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def holds_data(tls: SSL.Connection) -> bool:
+    """Returns whether records wait to be read or sent, or the other side has ended the connection."""
+    waiting = tls.pending() or _lib.BIO_get_mem_data(tls._into_ssl, _AT) or _lib.BIO_get_mem_data(tls._from_ssl, _AT)  # noqa: SLF001
+    return bool(waiting or tls.get_shutdown())

@@ -21,6 +21,7 @@ from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
 from gatewayfilter.proxy.mitm.http.upgrades import SWITCHING_PROTOCOLS, is_websocket_answer
+from gatewayfilter.proxy.mitm.sharing import binds, sharing_of
 from gatewayfilter.proxy.request.header_sanitizer import without_breaks
 
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
@@ -32,7 +33,12 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
 
     ReceiveTrailers = ResponseTrailers
     _first: int | None = None
-    """The stream of the first request on this connection."""
+    """The stream of the first request on this connection; 0 where another client's came first."""
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a request was sent; when none is under way, it was answered."""
+        return self._first is not None
 
     def read_headers(self, event: events.ConnectionEvent) -> layer.CommandGenerator[None]:
         """Reads a response head.
@@ -105,8 +111,11 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
         mitmproxy would do the latter with the name decoded from xn--, which origins do not accept.
         """
         if isinstance(event, RequestHeaders):
+            sharing = sharing_of(self.conn)
             if self._first is None:
-                self._first = event.stream_id
+                self._first = event.stream_id if sharing is None or sharing.adopted is None else 0
+            if sharing is not None and (binds(event.request) or not stale_retry.is_retryable(event.request)):
+                sharing.bound = True
             headers = event.request.headers
             if event.request.is_http2 and event.request.data.authority and "host" not in headers:
                 headers.insert(0, b"Host", event.request.data.authority)

@@ -40,9 +40,11 @@ class GatewayHttpStream(HttpStream):
 
     Attributes:
         override: replaces steps of this stream; `None` on all but a few.
+        retried: the request was sent again, over a connection of its own.
     """
 
     override: StreamOverride | None = None
+    retried: bool = False
 
     def start_request_stream(self) -> layer.CommandGenerator[None]:
         """Begins to send a request whose body is streamed."""
@@ -60,4 +62,7 @@ class GatewayHttpStream(HttpStream):
 
     def handle_protocol_error(self, event: RequestProtocolError | ResponseProtocolError) -> layer.CommandGenerator[None]:
         """Handles the failure of a connection; sends the request again where the connection was stale."""
-        return retry(self) if may_retry(self, event) else super().handle_protocol_error(event)
+        if may_retry(self, event):
+            self.retried = True
+            return retry(self)
+        return super().handle_protocol_error(event)
