@@ -62,6 +62,13 @@ def integration(settings: Settings) -> None:
     run_integration(settings)
 
 
+def sync(settings: Settings) -> None:
+    """Keeps rules, policies and sources in step with other gateways until SIGTERM."""
+    from gatewayfilter.processes.sharing.sync import run_sync  # noqa: PLC0415  only where it is wanted
+
+    run_sync(settings)
+
+
 def web(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
     from gatewayfilter.web.lean_imports import import_lean  # noqa: PLC0415  before what it makes lean

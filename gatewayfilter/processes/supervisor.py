@@ -69,6 +69,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
         )
         if bound.fleet.listen or bound.fleet.follow:
             exporters.append(Child("fleet", entry_points.fleet, (bound,), context))
+        if bound.sync.url.get_secret_value():
+            exporters.append(Child("sync", entry_points.sync, (bound,), context))
         if bound.kafka.decisions:
             exporters.append(Child("decisions", entry_points.decisions, (bound,), context))
         if bound.helper.socket is not None:

@@ -27,7 +27,7 @@ from gatewayfilter.settings.proxy import (
     UnknownRule,
 )
 from gatewayfilter.settings.sources import SourceSettings
-from gatewayfilter.settings.store import CacheSettings, KafkaSettings, QueueSettings, StoreSettings
+from gatewayfilter.settings.store import CacheSettings, KafkaSettings, QueueSettings, StoreSettings, SyncSettings
 from gatewayfilter.settings.web import OidcSettings, PasswordUse, WebSettings, WebTls
 
 __all__ = [
@@ -72,6 +72,7 @@ __all__ = [
     "SourceSettings",
     "StoreSettings",
     "Strictness",
+    "SyncSettings",
     "TlsSettings",
     "UnknownRule",
     "WebSettings",
@@ -110,6 +111,7 @@ class Settings(Section):
     store: StoreSettings = StoreSettings()
     cache: CacheSettings = CacheSettings()
     queue: QueueSettings = QueueSettings()
+    sync: SyncSettings = SyncSettings()
     kafka: KafkaSettings = KafkaSettings()
     gateway: GatewaySettings = GatewaySettings()
     log: LogSettings = LogSettings()

@@ -1,4 +1,4 @@
-"""Settings of sections `[store]`, `[cache]`, `[queue]` and `[kafka]`: the database, and servers shared with others."""
+"""Settings of sections `[store]`, `[cache]`, `[queue]`, `[sync]`, `[kafka]`: the database, and servers shared with others."""
 
 import re
 from pathlib import Path
@@ -46,6 +46,20 @@ class QueueSettings(Section):
     """Redis for the crawl queue, as `cache.url`; empty means the database."""
     timeout_s: float = Field(default=2.0, gt=0, le=60)
     """Longest wait for an answer of the queue, in seconds."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_redis(cls, value: SecretStr) -> SecretStr:
+        return _checked(value)
+
+
+class SyncSettings(Section):
+    """Gateways with equal rights that keep rules, policies and sources in step."""
+
+    url: SecretStr = SecretStr("")
+    """Redis by which gateways keep manual rules, policies and sources in step, as `cache.url`; empty means that none do."""
+    timeout_s: float = Field(default=2.0, gt=0, le=60)
+    """Longest wait for an answer of that Redis, in seconds."""
 
     @field_validator("url")
     @classmethod

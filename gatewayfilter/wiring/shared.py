@@ -29,7 +29,7 @@ def share_fingerprints(settings: Settings, store: Store, counters: Counters | No
     url = settings.cache.url.get_secret_value()
     if not url:
         return
-    _need_redis("cache.url")
+    need_redis("cache.url")
     from gatewayfilter.learn import load_key
     from gatewayfilter.scaleout.redis.cached_fingerprints import CachedFingerprints
     from gatewayfilter.scaleout.redis.cached_value import ValueCodec
@@ -56,7 +56,7 @@ def share_queue(settings: Settings, store: Store, counters: Counters | None = No
     url = settings.queue.url.get_secret_value()
     if not url:
         return
-    _need_redis("queue.url")
+    need_redis("queue.url")
     from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
     from gatewayfilter.scaleout.redis.connection import RedisConnection
     from gatewayfilter.scaleout.redis.crawlers import RedisCrawlers
@@ -91,7 +91,8 @@ def decision_feed(settings: Settings, store: Store, counters: Counters) -> Decis
     return DecisionFeed(store.log_followers, sender, kafka.decisions, counters)
 
 
-def _need_redis(setting: str) -> None:
+def need_redis(setting: str) -> None:
+    """Raises StartupError when the extra `redis` is not installed, which a setting needs."""
     try:
         import redis  # noqa: F401
     except ImportError as error:

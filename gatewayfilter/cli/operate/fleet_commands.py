@@ -126,6 +126,32 @@ def list_followers(invocation: Invocation) -> None:
         say("There are no followers: gatewayfilter fleet follower add NAME")
 
 
+@fleet_group.command("gateways", examples=("gatewayfilter fleet gateways", "gatewayfilter fleet gateways --host shop.example"),
+                     prints_data=True)  # fmt: skip
+@click.option("--host", default="", metavar="HOST", help="Show which crawler fetches the pages of this host now.")
+@click.pass_obj
+def gateways(invocation: Invocation, *, host: str) -> int:
+    """Show the gateways that keep in step by `sync.url`, and the crawlers that share the queue.
+
+    Exit code 1 while this gateway is not in step.
+    """
+    from gatewayfilter.use_cases.metrics.shared_gateways import shared_gateways
+
+    with invocation.store() as store:
+        found = shared_gateways(invocation.settings(), store, host)
+    if invocation.json:
+        print_json(asdict(found))
+        return 1 if found.fault else 0
+    say(found.sentence)
+    for name in found.gateways:
+        say(f"gateway  {name}")
+    for name in found.crawlers:
+        say(f"crawler  {name}")
+    if host:
+        say(f"{host} is crawled by {found.owner or 'nobody: no crawler runs'}.")
+    return 1 if found.fault else 0
+
+
 @fleet_group.command(examples=("gatewayfilter fleet export /srv/www/fleet",), prints_data=True)
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.pass_obj

@@ -25,6 +25,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     list_checks.subscriptions,
     list_checks.protection,
     list_checks.fleet,
+    sharing_checks.gateways,
     sharing_checks.kafka,
     policy_checks.services,
     policy_checks.messages,

@@ -1,4 +1,4 @@
-"""The membership of the fleet of crawlers in Redis: heartbeats by the clock of the server.
+"""The membership of crawlers, and of gateways, in Redis: heartbeats by the clock of the server.
 
 Source: [cloud-crawler] fetchers on a consistent-hash ring; one that fails is found by its missing heartbeat. The ring itself is
 `crawl.frontier.hash_ring`.
@@ -11,7 +11,6 @@ from typing import Any, Final
 from gatewayfilter.scaleout.redis.connection import Client, RedisConnection
 from gatewayfilter.scaleout.redis.frontier import PREFIX
 
-_KEY: Final = f"{PREFIX}crawlers"
 _KEEP_S: Final = 86_400.0
 _MOST: Final = 10_000
 
@@ -47,10 +46,19 @@ class RedisCrawlers:
         connection: to Redis.
         clock: Unix seconds.
         server_clock: `False` takes the callers' times as they are, for tests.
+        kind: what the members are, as part of the key.
     """
 
-    def __init__(self, connection: RedisConnection, *, clock: Callable[[], float] = time.time, server_clock: bool = True) -> None:
+    def __init__(
+        self,
+        connection: RedisConnection,
+        *,
+        clock: Callable[[], float] = time.time,
+        server_clock: bool = True,
+        kind: str = "crawlers",
+    ) -> None:
         self._connection = connection
+        self._key = f"{PREFIX}{kind}"
         self._clock = clock
         self._mode = "1" if server_clock else "0"
 
@@ -64,11 +72,11 @@ class RedisCrawlers:
 
     def leave(self, name: str) -> bool:
         """Removes a crawler that ends. Returns False when it was not registered."""
-        return bool(self._connection.use(lambda client: client.zrem(_KEY, name)))
+        return bool(self._connection.use(lambda client: client.zrem(self._key, name)))
 
     def _run[T](self, script: str, now: float, value: str, read: Callable[[Any], T]) -> T:
         def evaluate(client: Client) -> Any:
-            return client.eval(script, 1, _KEY, repr(now), self._mode, _MOST, _KEEP_S, value)
+            return client.eval(script, 1, self._key, repr(now), self._mode, _MOST, _KEEP_S, value)
 
         return self._connection.ask(evaluate, read)
 

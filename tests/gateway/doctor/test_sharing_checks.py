@@ -1,4 +1,4 @@
-"""The check of what is sent to Kafka, made to fail and to pass."""
+"""The checks of what is shared with other machines, made to fail and to pass."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import pytest
 
 from gatewayfilter.config import Settings
 from gatewayfilter.gateway.doctor.finding import Level, Patient
-from gatewayfilter.gateway.doctor.sharing_checks import kafka
+from gatewayfilter.gateway.doctor.sharing_checks import gateways, kafka
 
 KAFKA = {"brokers": "kafka.test:9092", "decisions": "decisions"}
 
@@ -33,6 +33,28 @@ def test_the_state_of_decisions(
     settings = Settings.model_validate({"data_dir": tmp_path, "kafka": KAFKA, "log": {"privacy": log}})
     found = kafka(Patient(settings, None, 0.0))
     assert (found.level, words in found.words) == (level, True), found
+
+
+@pytest.mark.parametrize(
+    ("status", "level", "words"),
+    [
+        ({}, Level.NOTE, "does not run"),
+        ({"supervisor": {}}, Level.ERROR, "does not run"),
+        ({"supervisor": {}, "sync": {"fault": "timed out"}}, Level.WARNING, "timed out"),
+        ({"supervisor": {}, "sync": {"fault": "", "gateways": ["a", "b"], "shared": 1200}}, Level.OK, "2 gateways share 1,200"),
+    ],
+)
+def test_the_state_of_gateways(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: dict[str, dict[str, object]], level: Level, words: str
+) -> None:
+    monkeypatch.setattr("gatewayfilter.gateway.doctor.sharing_checks.find_spec", lambda _: object())
+    (tmp_path / "run").mkdir()
+    for name, facts in status.items():
+        (tmp_path / "run" / f"{name}.json").write_text(json.dumps({"pid": os.getpid(), **facts}), encoding="utf-8")
+    settings = Settings.model_validate({"data_dir": tmp_path, "sync": {"url": "redis://redis.test"}})
+    found = gateways(Patient(settings, None, 0.0))
+    assert (found.level, words in found.words) == (level, True), found
+    assert gateways(Patient(Settings(data_dir=tmp_path), None, 0.0)).level is Level.OK
 
 
 def test_it_is_off_by_default_and_tells_a_missing_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
