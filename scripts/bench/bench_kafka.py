@@ -70,6 +70,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--only", choices=["worker", "spark"], help="leave the other out")
+    parser.add_argument("--natural", action="store_true", help="requests repeat as they were recorded, none is made distinct")
     options = parser.parse_args()
     data = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
     if not data.is_dir():
@@ -83,18 +85,20 @@ def main() -> int:
         broker = KafkaBroker(folder / "kafka")
         broker.start()
         try:
-            size = fill(broker, data / "requests" / "requests.jsonl", options.records)
+            size = fill(broker, data / "requests" / "requests.jsonl", options.records, distinct=not options.natural)
             print(f"{options.records:,} records of {size / options.records:.0f} bytes on the average\n")
             print("| | records/s | CPU µs a record | of it Java | records/CPU-s |\n|---|---|---|---|---|", flush=True)
-            worker(broker, folder, options.records, "worker, all answers", "--output", "out")
-            worker(broker, folder, options.records, "worker, blocked only", "--output", "blocked", "--blocked-only")
-            spark(broker, folder, options.records, options.cores)
+            if options.only != "spark":
+                worker(broker, folder, options.records, "worker, all answers", "--output", "out")
+                worker(broker, folder, options.records, "worker, blocked only", "--output", "blocked", "--blocked-only")
+            if options.only != "worker":
+                spark(broker, folder, options.records, options.cores)
         finally:
             broker.kill()
     return 0
 
 
-def fill(broker: KafkaBroker, file: Path, count: int) -> int:
+def fill(broker: KafkaBroker, file: Path, count: int, *, distinct: bool = True) -> int:
     """Sends the records, evenly to all partitions. Returns their bytes."""
     names = ("traffic", "out", "blocked", "dead", "counts")
     admin = AdminClient({"bootstrap.servers": broker.address})
@@ -104,7 +108,7 @@ def fill(broker: KafkaBroker, file: Path, count: int) -> int:
         {"bootstrap.servers": broker.address, "linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.kbytes": 1 << 18}
     )
     size = 0
-    for number, value in enumerate(generated(file, count)):
+    for number, value in enumerate(generated(file, count, distinct=distinct)):
         size += len(value)
         while True:
             try:
@@ -117,12 +121,13 @@ def fill(broker: KafkaBroker, file: Path, count: int) -> int:
     return size
 
 
-def generated(file: Path, count: int) -> Iterator[bytes]:
-    """Yields records: the requests of a file in turn, each with a parameter of its own, a time and a client."""
+def generated(file: Path, count: int, *, distinct: bool = True) -> Iterator[bytes]:
+    """Yields records: the requests of a file in turn, each with a time and a client, and a parameter that makes it distinct."""
     requests = [json.loads(line) for line in file.read_bytes().splitlines()]
     for number in range(count):
         record = dict(requests[number % len(requests)])
-        record["url"] += f"{'&' if '?' in record['url'] else '?'}n={number}"
+        if distinct:
+            record["url"] += f"{'&' if '?' in record['url'] else '?'}n={number}"
         record["time"] = 1_793_449_800.0 + number / 10_000
         record["client"] = f"192.0.{number % 16}.{number % 251}"
         yield json.dumps(record).encode()

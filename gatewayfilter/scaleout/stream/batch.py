@@ -79,6 +79,12 @@ class Decided:
         self.faults = faults
         self.urls = urls
 
+    @property
+    def blocked(self) -> NDArray[np.bool_]:
+        """Whether each row is blocked: bool[rows]."""
+        known = np.array([verdict.blocked for verdict in self.verdicts] + [False] * len(self.faults), np.bool_)
+        return known[self.numbers]
+
     def columns(self, version: str) -> list[Any]:
         """Returns the columns of `VERDICT`."""
         known, faults = self.verdicts, self.faults

@@ -8,17 +8,18 @@ Source: [ad-traffic §3]: the traffic that was recognised, by its kinds.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from gatewayfilter.scaleout.stream.batch import Decided
 
@@ -39,49 +40,101 @@ def count_messages(
         now: Unix seconds, for records without a time.
         version: of the rules.
     """
-    times = (
-        batch["time"].fill_null(now).to_numpy(zero_copy_only=False)
-        if "time" in batch.schema.names
-        else np.full(batch.num_rows, now)
-    )
-    starts = (times // window_s).astype(np.int64) * window_s
-    urls = batch["url"].to_numpy(zero_copy_only=False).tolist()
-    clients = batch["client"].to_numpy(zero_copy_only=False).tolist() if "client" in batch.schema.names else [None] * len(urls)
-    hosts = [_host(url) for url in urls]
-    known = len(decided.verdicts)
-    blocked = np.array([verdict.blocked for verdict in decided.verdicts] + [False] * len(decided.faults), np.bool_)
+    starts = windows_of(batch, window_s, now)
+    dimensions = dimensions_of(batch, decided)
+    blocked = decided.blocked
+    counted = decided.numbers < len(decided.verdicts)
     for start in np.unique(starts).tolist():
-        rows = np.flatnonzero((starts == start) & (decided.numbers < known)).tolist()
-        numbers = decided.numbers[rows].tolist()
-        by_verdict = Counter(numbers)
-        table: dict[str, dict[str, list[int]]] = {
-            "host": _counted(Counter(zip((hosts[row] for row in rows), blocked[numbers].tolist(), strict=True))),
-            "network": _counted(
-                Counter(zip((_network(clients[row] or "") for row in rows), blocked[numbers].tolist(), strict=True))
-            ),
-        }
-        for name in ("category", "rule"):
-            counter: Counter[tuple[str, bool]] = Counter()
-            for number, count in by_verdict.items():
-                verdict = decided.verdicts[number]
-                value = (
-                    verdict.category if name == "category" else f"{verdict.source_list}: {verdict.rule}" if verdict.rule else ""
-                )
-                counter[value[:LONGEST_VALUE], verdict.blocked] += count
-            table[name] = _counted(counter)
-        total = {"records": len(rows), "blocked": int(blocked[numbers].sum())}
+        rows = np.flatnonzero((starts == start) & counted)
+        if not len(rows):
+            continue
+        table = {name: _most(of.counts(rows, blocked)) for name, of in dimensions.items()}
+        total = {"records": len(rows), "blocked": int(blocked[rows].sum())}
         yield (
             start,
             json.dumps({"window": start, "seconds": window_s, "rules_version": version, **total, "counts": table}).encode(),
         )
 
 
-def _counted(counter: Counter[tuple[str, bool]]) -> dict[str, list[int]]:
-    table: dict[str, list[int]] = {}
-    for (value, blocked), count in counter.items():
-        row = table.setdefault(value, [0, 0])
-        row[0] += count
-        row[1] += count if blocked else 0
+def windows_of(batch: pa.RecordBatch, window_s: int, now: float) -> NDArray[np.int64]:
+    """Returns the begin of the window of each record: int64[rows]; arguments as in `count_messages`."""
+    if "time" not in batch.schema.names:
+        return np.full(batch.num_rows, int(now // window_s) * window_s, np.int64)
+    times = batch["time"].fill_null(now).to_numpy(zero_copy_only=False)
+    return (times // window_s).astype(np.int64) * window_s
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """What records are counted by.
+
+    Attributes:
+        numbers: int64[rows], into `values`.
+        values: each once.
+    """
+
+    numbers: NDArray[np.int64]
+    values: list[str]
+
+    def counts(self, rows: NDArray[np.int64], blocked: NDArray[np.bool_]) -> dict[str, list[int]]:
+        """Returns value → records, and blocked ones among them.
+
+        Args:
+            rows: that are counted.
+            blocked: whether each of all rows is blocked.
+        """
+        records = np.bincount(self.numbers[rows], minlength=len(self.values))
+        refused = np.bincount(self.numbers[rows[blocked[rows]]], minlength=len(self.values))
+        return {self.values[at]: [int(records[at]), int(refused[at])] for at in np.flatnonzero(records).tolist()}
+
+
+def dimensions_of(batch: pa.RecordBatch, decided: Decided) -> dict[str, Dimension]:
+    """Returns the dimensions of a batch: `host`, `category`, `rule` and `network`.
+
+    Args:
+        batch: the records.
+        decided: the verdicts on them.
+    """
+    unknown = [""] * len(decided.faults)
+    categories = [verdict.category for verdict in decided.verdicts] + unknown
+    rules = [f"{verdict.source_list}: {verdict.rule}" if verdict.rule else "" for verdict in decided.verdicts] + unknown
+    return {
+        "host": _hosts(batch, decided),
+        "category": _dimension(decided.numbers, categories),
+        "rule": _dimension(decided.numbers, rules),
+        "network": _networks(batch),
+    }
+
+
+def _dimension(numbers: NDArray[np.int32], texts: Iterable[str]) -> Dimension:
+    """Returns a dimension of numbered texts, of which several may be equal."""
+    known: dict[str, int] = {}
+    places = [known.setdefault(text[:LONGEST_VALUE], len(known)) for text in texts]
+    return Dimension(np.array(places, np.int64)[numbers], list(known))
+
+
+def _hosts(batch: pa.RecordBatch, decided: Decided) -> Dimension:
+    urls = decided.urls
+    rest = np.flatnonzero(urls.heads < 0)
+    names = [name.decode().partition("://")[2] for name in urls.names]
+    names += [_host(url) for url in batch["url"].take(pa.array(rest)).to_pylist()]
+    numbers = urls.heads.copy()
+    numbers[rest] = len(urls.names) + np.arange(len(rest))
+    return _dimension(numbers, names)
+
+
+def _networks(batch: pa.RecordBatch) -> Dimension:
+    if "client" not in batch.schema.names:
+        return Dimension(np.zeros(batch.num_rows, np.int64), [""])
+    clients = batch["client"]
+    if not pa.types.is_dictionary(clients.type):
+        clients = clients.dictionary_encode(null_encoding="encode")
+    networks = [_network(client or "") for client in clients.dictionary.to_pylist()]
+    return _dimension(clients.indices.fill_null(len(networks)).to_numpy(), [*networks, ""])
+
+
+def _most(table: dict[str, list[int]]) -> dict[str, list[int]]:
+    """Returns the most frequent values, and the sum of the others under `""`."""
     if len(table) <= MOST_VALUES:
         return table
     ordered = sorted(table.items(), key=lambda item: -item[1][0])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from codecs import BOM_UTF8
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from gatewayfilter.scaleout.stream.batch import VERDICT, Decided, decide_batch
 from gatewayfilter.scaleout.stream.counts import count_messages
+from gatewayfilter.scaleout.stream.worker.splicing import splice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,7 @@ _ECHOED: Final = 100_000
 """Bytes of a message that a dead letter repeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a message stands: what its answer is known by."""
 
     topic: str
@@ -32,8 +32,13 @@ class Place:
     offset: int
 
     def key(self) -> str:
-        """Returns the digest of the place: equal for every answer to the same message."""
-        return blake2b(f"{self.topic}/{self.partition}/{self.offset}".encode(), digest_size=16).hexdigest()
+        """Returns a digest of topic and partition, and the offset: equal for every answer to the same message."""
+        return f"{_digest(self.topic, self.partition)}{self.offset:016x}"
+
+
+@lru_cache(maxsize=4_096)
+def _digest(topic: str, partition: int) -> str:
+    return blake2b(f"{topic}/{partition}".encode(), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True)
@@ -109,12 +114,12 @@ class Answering:
             place = read.rows[row]
             answers.dead.append(_dead(values[place], places[place], decided.faults[decided.numbers[row] - known]))
         answers.records = read.batch.num_rows - len(faulty)
-        blocked = np.array([verdict.blocked for verdict in decided.verdicts] + [False] * len(decided.faults), np.bool_)
-        is_blocked = blocked[decided.numbers]
+        is_blocked = decided.blocked
         answers.blocked = int(is_blocked.sum())
         wanted = np.flatnonzero(is_blocked if self.blocked_only else decided.numbers < known).tolist()
         texts = self._texts(values, read, decided, rules.version, wanted)
-        answers.decided = [{"key": places[read.rows[row]].key(), "value": text} for row, text in zip(wanted, texts, strict=True)]
+        rows = read.rows
+        answers.decided = [{"key": places[rows[row]].key(), "value": text} for row, text in zip(wanted, texts, strict=True)]
         if self.window_s and answers.records:
             first = places[0]
             for start, text in count_messages(read.batch, decided, self.window_s, now, rules.version):
@@ -125,9 +130,16 @@ class Answering:
         """Returns the values of answers: the record as it came, or its fields, with the verdict behind."""
         fragments = _fragments(decided, version)
         numbers = decided.numbers.tolist()
-        if self.splices and not _mentions(values):
+        if self.splices:
             rows = read.rows
-            return [values[rows[row]].rstrip()[:-1] + fragments[numbers[row]] for row in wanted]
+            by_value = numbers
+            if len(rows) != len(values):
+                by_value = [0] * len(values)
+                for row, number in zip(rows, numbers, strict=True):
+                    by_value[row] = number
+            found = splice(values, [rows[row] for row in wanted], by_value, fragments)
+            if found is not None:
+                return found
         texts = []
         fields = None if self.splices else read.batch.to_pylist()
         for row in wanted:
@@ -153,12 +165,6 @@ def _fragments(decided: Decided, version: str) -> list[bytes]:
         ).encode()[1:]
         for verdict in decided.verdicts
     ]
-
-
-def _mentions(values: Sequence[bytes]) -> bool:
-    """Returns whether verdicts cannot just be added: a text has a name of `VERDICT`, maybe escaped, or a byte order mark."""
-    blob = b"\n".join(values)
-    return b"\\u" in blob or BOM_UTF8 in blob or any(f'"{name}"'.encode() in blob for name in VERDICT.names)
 
 
 def _dead(value: bytes, place: Place, why: str) -> dict[str, Any]:

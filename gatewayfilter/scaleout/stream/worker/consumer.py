@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.scaleout.stream.worker.answers import Place
@@ -220,12 +220,6 @@ def _good(messages: list[Message]) -> list[Message]:
         elif fault.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             _log.warning("Kafka: %s", fault.str())
     return found
-
-
-def _behind(places: list[Place]) -> list[TopicPartition]:
-    """Returns the offset behind the last message of each partition."""
-    last = {(place.topic, place.partition): place.offset for place in places}
-    return [TopicPartition(topic, partition, offset + 1) for (topic, partition), offset in last.items()]
 
 
 def _produce(producer: Producer, topic: str, letters: list[dict[str, object]]) -> None:

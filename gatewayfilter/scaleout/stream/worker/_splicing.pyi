@@ -1,0 +1,3 @@
+from collections.abc import Sequence
+
+def splice(values: Sequence[bytes], rows: list[int], numbers: list[int], fragments: list[bytes]) -> list[bytes] | None: ...
