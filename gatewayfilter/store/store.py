@@ -17,6 +17,7 @@ from gatewayfilter.store.repositories.access.audit import SqlAudit
 from gatewayfilter.store.repositories.access.kept_answers import SqlKeptAnswers
 from gatewayfilter.store.repositories.access.web_sessions import SqlWebSessions
 from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
+from gatewayfilter.store.repositories.client_traces import SqlClientTraces
 from gatewayfilter.store.repositories.crawling.crawlers import SqlCrawlers
 from gatewayfilter.store.repositories.crawling.frontier import SqlFrontier
 from gatewayfilter.store.repositories.crawling.validators import SqlValidators
@@ -116,6 +117,7 @@ class Store:
         self.bypass = SqlBypassLinks(database, self.lists)
         self.unblock = SqlUnblockRequests(database, self.lists, self.bypass)
         self.notifications = SqlNotifications(database)
+        self.client_traces = SqlClientTraces(database)
         self.accounts = SqlAccounts(database)
         self.sessions = SqlWebSessions(database)
         self.tokens = SqlApiTokens(database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -169,6 +170,36 @@ def seen_clients(invocation: Invocation, *, everything: bool, no_names: bool) ->
         print_table(columns, rows)
         if not has_table() and any(one.mac for one in devices):
             say("\nThe makers of the devices are shown when a table of them is installed: the package ieee-data or hwdata.")
+
+
+@client_group.command(
+    "erase",
+    examples=("gatewayfilter client erase tablet --keep", "gatewayfilter client erase 192.168.1.20 --yes"),
+    prints_data=True,
+    recorded="client.erased",
+)
+@click.argument("name")
+@click.option("--keep", is_flag=True, help="Keep the client itself, with its policy, rules and pause.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.pass_obj
+def erase_client(invocation: Invocation, *, name: str, keep: bool, yes: bool) -> int:
+    """Erase all that is stored about a client: log, counts, requests, messages, links, quotas, devices, and the client itself.
+
+    NAME is that of a client, an address, or user:NAME. Backups are named, not changed. There is no undo.
+    """
+    from gatewayfilter.use_cases.traffic.client_erasure import erase_client as erase
+
+    if not yes and sys.stdin.isatty() and not click.confirm(f"Erase all that is stored about {name}?", err=True):
+        return 1
+    with invocation.store() as store:
+        erased = erase(store, invocation.settings(), name, keep=keep)
+    if invocation.json:
+        print_json({**erased.counts, "backups": [str(path) for path in erased.backups]})
+        return 0
+    say(f"Erased of {name}: " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in erased.counts.items()) + ".")
+    if erased.backups:
+        say("These backups may still hold it; delete them yourself: " + ", ".join(map(str, erased.backups)))
+    return 0
 
 
 def _show_one(invocation: Invocation, client: Client) -> None:

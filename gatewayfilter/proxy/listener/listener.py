@@ -36,7 +36,8 @@ _BEHIND_S: Final = 1.0
 _FEW: Final = 6
 """Connections that a client may have during an overload: a browser opens six to a host."""
 _ACCEPTED_AT_ONCE: Final = 64
-"""Connections accepted at once during an overload: those that are refused are many, and cheap."""
+_RUSH_S: Final = 0.002
+"""Connections that come after less than this are a rush, in which many are accepted at once."""
 _NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
@@ -128,6 +129,7 @@ class Listener:
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[str] = Counter()
         self._all = 0
+        self._accepted_at = 0.0
         self._sweeper: asyncio.TimerHandle | None = None
 
     @property
@@ -192,8 +194,12 @@ class Listener:
         self.poller.watch(listener.fileno(), READ, lambda _: self._accept(listener))
 
     def _accept(self, listener: socket.socket) -> None:
-        # One, not all that wait: a call too many costs more than a further event beside the others.
-        for _ in range(_ACCEPTED_AT_ONCE if self._turns.behind_s else 1):
+        # One, not all that wait: a call too many costs more than a further event beside the others. In a rush all of them: those
+        # that wait in the kernel take no turns, and are not counted as backlog.
+        now = self.poller.now
+        rush = now - self._accepted_at < _RUSH_S
+        self._accepted_at = now
+        for _ in range(_ACCEPTED_AT_ONCE if rush else 1):
             if not self._accept_one(listener):
                 return
 

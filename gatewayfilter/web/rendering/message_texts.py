@@ -197,6 +197,7 @@ ACTIONS: Final = {
     "words.removed": _n("Words removed"),
     "words.imported": _n("Words imported"),
     "log.purged": _n("Log purged"),
+    "client.erased": _n("Client erased"),
     "model.trained": _n("Model trained"),
     "model.off": _n("Model switched off"),
     "fingerprints.added": _n("Known pictures added"),
