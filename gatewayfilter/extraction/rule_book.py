@@ -16,6 +16,7 @@ from typing import Any
 from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.extraction.match_counts import MatchCounts
 from gatewayfilter.extraction.rule_folder import RuleFolder
 from gatewayfilter.extraction.rules import Extracted, ExtractionRule, parse_rule
 from gatewayfilter.interfaces import Page
@@ -41,6 +42,11 @@ class RuleResult:
     rule: ExtractionRule
     extracted: Extracted
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it found neither a field nor a link."""
+        return not any(self.extracted.fields.values()) and not any(urls for _, urls in self.extracted.links)
+
     def kept(self) -> dict[str, list[str]]:
         """Returns the fields that were found, as they are kept with the verdict: bounded."""
         found = self.extracted.fields.items()
@@ -63,9 +69,11 @@ class RuleBook:
     Args:
         folder: the rule folder; need not exist.
         clock: seconds, monotonic.
+        matches: counts the pages that are read, if anything does.
     """
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic, matches: MatchCounts | None = None) -> None:
+        self._matches = matches
         self._folder = RuleFolder(folder)
         self._clock = clock
         self._one = threading.Lock()
@@ -95,6 +103,8 @@ class RuleBook:
             result = extract(rule, page, self._confined)
         except SandboxError as error:
             _log.warning("the rule %s read nothing: %s", rule.name, error)
+        if self._matches is not None:
+            self._matches.count(rule.name, empty=result is None or result.is_empty)
         with self._one:
             self._recent[id(page)] = page, result
             while len(self._recent) > _KEPT:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from gatewayfilter.model import (
     Change,
@@ -44,6 +44,25 @@ class PublisherFeed(ChangeFeed, Protocol):
         nothing was deleted yet.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMatches:
+    """What an extraction rule has read.
+
+    Attributes:
+        pages: that it was for, and that were fetched.
+        empty: those of them in which it found nothing.
+        last_at: when the last one was read (Unix seconds), 0 for none.
+    """
+
+    pages: int = 0
+    empty: int = 0
+    last_at: float = 0.0
+
+    def plus(self, more: Self) -> Self:
+        """Returns both together."""
+        return type(self)(self.pages + more.pages, self.empty + more.empty, max(self.last_at, more.last_at))
 
 
 @dataclass(frozen=True, slots=True)

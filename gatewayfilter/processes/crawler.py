@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 
 from gatewayfilter.config import Settings
 from gatewayfilter.crawl import Backlog, FleetLeases
@@ -15,6 +16,8 @@ from gatewayfilter.wiring import crawl_worker, open_store
 _log = logging.getLogger(__name__)
 
 TICK_S = 1.0
+FLUSH_EVERY_S = 60.0
+"""What is lost of counts in memory, at most, when this process is killed."""
 
 
 def run_crawler(index: int, settings: Settings) -> None:
@@ -36,8 +39,12 @@ async def _run(index: int, settings: Settings) -> None:
     store = await asyncio.to_thread(open_store, settings, counters=counters)
 
     async def tell() -> None:
+        flush_at = time.monotonic() + FLUSH_EVERY_S
         while not stop.is_set():
             status.write(state="learning", counters=counters.as_dict())
+            if time.monotonic() >= flush_at:
+                await asyncio.to_thread(store.flush)
+                flush_at = time.monotonic() + FLUSH_EVERY_S
             try:
                 await asyncio.wait_for(stop.wait(), TICK_S)
             except TimeoutError:

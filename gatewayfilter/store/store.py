@@ -20,6 +20,7 @@ from gatewayfilter.store.repositories.change_feed import SqlChangeFeed
 from gatewayfilter.store.repositories.client_traces import SqlClientTraces
 from gatewayfilter.store.repositories.crawling.crawlers import SqlCrawlers
 from gatewayfilter.store.repositories.crawling.frontier import SqlFrontier
+from gatewayfilter.store.repositories.crawling.rule_matches import SqlRuleMatches
 from gatewayfilter.store.repositories.crawling.validators import SqlValidators
 from gatewayfilter.store.repositories.fingerprints import SqlFingerprintStore
 from gatewayfilter.store.repositories.host_facts import SqlHostFacts
@@ -65,6 +66,7 @@ class Store:
         frontier: URLs to crawl.
         crawlers: heartbeats of the crawlers that share it.
         task_sites: number of pages queued per task and site.
+        rule_matches: pages that extraction rules have read.
         validators: ETags and dates of classified pages.
         log: decisions.
         usage: minutes of quotas that clients have used.
@@ -100,6 +102,7 @@ class Store:
         self.frontier: CrawlQueue = SqlFrontier(database)
         self.crawlers: Crawlers = SqlCrawlers(database)
         self.task_sites = SqlTaskSites(database)
+        self.rule_matches = SqlRuleMatches(database)
         self.validators = SqlValidators(database)
         self.log = SqlDecisionLog(database)
         self.usage = SqlQuotaUsage(database)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from gatewayfilter.config import Settings
     from gatewayfilter.extraction.rule_folder import RuleFolder
+    from gatewayfilter.store import Store
 
 
 def words_folder(settings: Settings) -> Path:
@@ -58,11 +59,18 @@ def rules_folder(settings: Settings) -> RuleFolder:
     return RuleFolder(settings.data_dir / "rules")
 
 
-def rule_book(settings: Settings) -> RuleBook:
-    """Returns the extraction rules in use; they follow changes of their folder."""
+def rule_book(settings: Settings, store: Store | None = None) -> RuleBook:
+    """Returns the extraction rules in use, which follow changes of their folder; `store` gets the counts of what they read."""
     from gatewayfilter.classify import RuleBook
 
-    return RuleBook(settings.data_dir / "rules")
+    folder = settings.data_dir / "rules"
+    if store is None:
+        return RuleBook(folder)
+    from gatewayfilter.extraction.match_counts import MatchCounts
+
+    matches = MatchCounts(store.rule_matches.add)
+    store.before_close(matches.flush)
+    return RuleBook(folder, matches=matches)
 
 
 def reloading_classifier(settings: Settings, rules: RuleBook | None = None) -> ReloadingClassifier:

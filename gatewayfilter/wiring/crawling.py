@@ -43,7 +43,7 @@ def crawl_context(
     number = backlog.removeprefix("backlog")  # each process writes files of its own
     tree = settings.crawl.dedup is Dedup.TREE
     seen = DigestTree(settings.data_dir / f"seen{number}.tree") if tree else SeenFilter(settings.data_dir / f"seen{number}.bloom")
-    rules = rule_book(settings)
+    rules = rule_book(settings, store)
     judge = reloading_classifier(settings, rules)
     sink = learning_sink(settings, store, counters, judge)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gatewayfilter.config import bundled_folder
-from gatewayfilter.wiring.classification import reloading_classifier
+from gatewayfilter.wiring.classification import reloading_classifier, rule_book
 from gatewayfilter.wiring.shared import fingerprint_key, share_fingerprints
 from gatewayfilter.wiring.storage import snapshot_folder
 
@@ -29,7 +29,7 @@ def learning_sink(
     """
     from gatewayfilter.learn import LearningPipeline, ListGrowth, TaskIntake, UserContentHosts, load_image_classifier
 
-    judge = judge or reloading_classifier(settings)
+    judge = judge or reloading_classifier(settings, rule_book(settings, store))
     user_content = UserContentHosts.load(bundled_folder() / "user-content.txt")
     list_growth = ListGrowth(
         store.lists,

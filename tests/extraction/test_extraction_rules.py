@@ -1,5 +1,6 @@
 """Extraction rules: what a file may say, what is found on a page, and what a hostile page or file can do."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.documents.sandbox import Sandbox, SandboxError
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.functions import extraction_function
+from gatewayfilter.extraction.match_counts import MatchCounts
 from gatewayfilter.extraction.rule_book import CHECK_EVERY_S, MOST_CHARACTERS, MOST_VALUES, RuleResult
 from gatewayfilter.extraction.rule_folder import read_rule_file
 from gatewayfilter.extraction.rules import MAX_FILE, Extracted, parse_rule
-from gatewayfilter.interfaces import Page
+from gatewayfilter.interfaces import Page, RuleMatches
 
 URL = "http://news.example/article/1"
 HTML = """<html><head><title>Site</title><script type="application/ld+json">{"@graph": [{"articleBody": "From schema"}]}</script>
@@ -227,7 +229,9 @@ class _Clock:
 
 def test_the_book_follows_its_folder_and_leaves_bad_rules_out(tmp_path: Path) -> None:
     clock = _Clock()
-    book = RuleBook(tmp_path, clock)
+    written: list[Mapping[str, RuleMatches]] = []
+    matches = MatchCounts(written.append, lambda: 9.0)
+    book = RuleBook(tmp_path, clock, matches)
     assert book.read(page_of(HTML)) is None
     assert book.version() == ""
     RuleFolder(tmp_path).add(parse_rule(rule_of("[fields.x]\ncss='h1'"), "news"))
@@ -239,6 +243,9 @@ def test_the_book_follows_its_folder_and_leaves_bad_rules_out(tmp_path: Path) ->
     assert result.extracted.fields == {"x": ["A bridge"]}
     assert book.read(page) is result
     assert book.read(page_of(HTML, "http://elsewhere.example/")) is None
+    assert book.read(page_of("<p>Nothing of it</p>")) is not None
+    matches.flush()
+    assert written == [{"news": RuleMatches(2, 1, 9.0)}]
     named = book.version()
     assert named == RuleBook(tmp_path).version() != ""
     RuleFolder(tmp_path).add(parse_rule(rule_of("[fields.x]\ncss='h2'"), "news"))

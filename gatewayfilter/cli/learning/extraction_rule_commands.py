@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.extraction.rules import ExtractionRule
+    from gatewayfilter.interfaces import RuleMatches
     from gatewayfilter.use_cases.learning.extraction_rules import RuleChange, RuleSummary
 
 
@@ -72,29 +73,36 @@ def add(invocation: Invocation, *, files: tuple[str, ...]) -> None:
 def list_rules(invocation: Invocation) -> int:
     """Show the rules in use, in the order in which they are tried: the first that matches a URL reads its page.
 
+    With the pages that each has read, those in which it found nothing, and the last one; up to date within a minute.
     Exit code 1 when one cannot be used.
     """
+    from gatewayfilter.interfaces import RuleMatches
     from gatewayfilter.use_cases.learning.extraction_rules import list_rules as rules_in_use
 
     rows = rules_in_use(invocation.settings())
+    with invocation.store() as store:
+        found = store.rule_matches.all()
+    listed = [(row, found.get(row.name, RuleMatches())) for row in rows]
     if invocation.json:
-        print_json([_listed(row) for row in rows])
+        print_json([_listed(*pair) for pair in listed])
     else:
-        columns = ("rule", "version", "for", "fields")
-        print_table(columns, [_row(row) for row in rows])
+        columns = ("rule", "version", "for", "fields", "pages", "nothing found", "last page")
+        print_table(columns, [_row(*pair) for pair in listed])
     return int(any(row.error for row in rows))
 
 
-def _listed(row: RuleSummary) -> dict[str, object]:
+def _listed(row: RuleSummary, found: RuleMatches) -> dict[str, object]:
     if row.error:
         return {"name": row.name, "error": row.error}
-    return {"name": row.name, "version": row.version, "urls": row.urls, "fields": list(row.fields), "links": row.links}
+    summary = {"name": row.name, "version": row.version, "urls": row.urls, "fields": list(row.fields), "links": row.links}
+    return summary | {"pages": found.pages, "empty": found.empty, "last_at": found.last_at}
 
 
-def _row(row: RuleSummary) -> tuple[object, object, object, object]:
+def _row(row: RuleSummary, found: RuleMatches) -> tuple[object, ...]:
     if row.error:
-        return row.name, "", row.error, ""
-    return row.name, row.version, row.urls, ", ".join(row.fields)
+        return row.name, "", row.error, "", "", "", ""
+    last = show_moment(found.last_at) if found.last_at else ""
+    return row.name, row.version, row.urls, ", ".join(row.fields), found.pages, found.empty, last
 
 
 @rules_group.command(examples=("gatewayfilter rules show news > news.toml", "gatewayfilter rules show news --version 1"))

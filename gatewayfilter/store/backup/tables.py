@@ -76,6 +76,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "frontier": "the crawler's queue: unknown URLs are queued again at their next visit",
     "frontier_pauses": "the switch of the crawler's queue, which is not restored either",
     "frontier_holds": "the pauses of tasks and hosts in the crawler's queue, likewise",
+    "rule_matches": "how often extraction rules were used on this machine: counted again from zero",
     "crawlers": "heartbeats of running processes",
     "task_sites": "how far crawl tasks are: they start again",
     "quota_usage": "minutes of the last days: they count on from zero, so a restore never takes time away",

@@ -26,7 +26,7 @@ from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
 
 __all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
 
-HEAD = "0022"
+HEAD = "0023"
 """The migration that makes this schema."""
 
 MANUAL_RULES = Table(
@@ -133,6 +133,15 @@ FRONTIER_HOLDS = Table(
     Column("kind", String(8), primary_key=True),  # task or host
     Column("name", Text, primary_key=True),
     Column("since", Double, nullable=False),
+)
+
+RULE_MATCHES = Table(
+    "rule_matches",
+    METADATA,
+    Column("name", String(100), primary_key=True),  # of an extraction rule
+    Column("pages", BigInteger, nullable=False),
+    Column("empty", BigInteger, nullable=False),  # of them, those in which it found nothing
+    Column("last_at", Double, nullable=False),
 )
 
 CRAWLERS = Table(

@@ -1,9 +1,11 @@
 """Extraction rules shown, changed and tried without loading a parser or the crawler: child processes do the work."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from gatewayfilter.config import Settings
+from gatewayfilter.interfaces import RuleMatches
 from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
@@ -35,7 +37,7 @@ class ExtractionWork:
         editing: runs the work on rules and pages.
         fetching: fetches pages.
         settings: the settings.
-        store: with the audit log.
+        store: with the audit log, and the counts of what rules have read.
         clock: Unix seconds.
     """
 
@@ -43,17 +45,22 @@ class ExtractionWork:
         self._editing = editing
         self._fetching = fetching
         self._settings = settings
+        self._store = store
         self._trail = AuditTrail(store, clock)
 
     def rules(self) -> list[dict[str, Any]]:
-        """Returns the rules in use, in the order in which they are tried."""
+        """Returns the rules in use, in the order in which they are tried, with what they have read.
+
+        Raises:
+            StoreError: the database refuses.
+        """
         found: list[dict[str, Any]] = self._job("list_rules")
-        return found
+        return self._with_matches(found)
 
     def rule(self, name: str, version: int = 0) -> dict[str, Any]:
         """Returns a rule with its text, rows and versions."""
         found: dict[str, Any] = self._job("show_rule", name, version)
-        return found
+        return self._with_matches([found])[0]
 
     def save(self, actor: Actor, name: str, source: str, based_on: int | None = None) -> tuple[dict[str, Any], int]:
         """Puts a rule to use. Returns its change, and the number of the audit entry, 0 where nothing was changed."""
@@ -100,6 +107,10 @@ class ExtractionWork:
         """Returns what a rule takes from a page."""
         found: dict[str, Any] = self._editing.run(f"{_PREVIEW}read_page", self._settings, html, url, source)
         return found
+
+    def _with_matches(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        matches = self._store.rule_matches.all()
+        return [row | asdict(matches.get(row["name"], RuleMatches())) for row in rows]
 
     def _job(self, job: str, *values: Any) -> Any:
         return self._editing.run(f"{_JOBS}{job}", self._settings, *values)

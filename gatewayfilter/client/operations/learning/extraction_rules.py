@@ -18,6 +18,9 @@ class ExtractionRuleModel(TypedDict):
     links: int
     written_at: float
     error: str
+    pages: int
+    empty: int
+    last_at: float
 
 
 class ExtractionPage(TypedDict):
@@ -65,6 +68,9 @@ class ExtractionRuleDetail(TypedDict):
     links: int
     written_at: float
     error: str
+    pages: int
+    empty: int
+    last_at: float
     source: str
     current: int
     history: list[ExtractionVersionModel]

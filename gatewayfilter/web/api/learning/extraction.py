@@ -32,6 +32,9 @@ class ExtractionRuleModel(BaseModel):
     links: Annotated[int, Field(description="Number of its tables of links.")]
     written_at: Annotated[float, Field(description="When this version was written (Unix seconds), 0 where unknown.")]
     error: Annotated[str, Field(description="Why it cannot be used, empty where it can.")]
+    pages: Annotated[int, Field(description="Pages that it has read, in all its versions; up to date within a minute.")]
+    empty: Annotated[int, Field(description="Those of them in which it found nothing.")]
+    last_at: Annotated[float, Field(description="When it read the last one (Unix seconds), 0 for none.")]
 
 
 class ExtractionVersionModel(BaseModel):

@@ -7,8 +7,9 @@ from re import search
 
 import pytest
 
+from gatewayfilter.interfaces import RuleMatches
 from gatewayfilter.web.page_shelf import KEPT_S, MOST_PAGES, PageShelf
-from tests.web.learning_fakes import HOSTILE
+from tests.web.learning_fakes import HOSTILE, NOW
 from tests.web.learning_site import ARTICLE, site
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Dashboard, dashboard
 
@@ -54,6 +55,12 @@ def test_a_rule_by_the_api(board: Dashboard) -> None:
     assert put(board, "api", SOURCE.replace("h1", "h2"), **{"if-match": '"1"'}) == 200
     found = board.client.get(f"{ROOT}/api")
     assert (found.json()["version"], found.json()["host"], found.headers["etag"]) == (2, "news.example", '"2"')
+    board.services.store.rule_matches.add({"api": RuleMatches(1200, 3, NOW - 60)})
+    listed = board.client.get(ROOT).json()[0]
+    assert (listed["pages"], listed["empty"], listed["last_at"]) == (1200, 3, NOW - 60)
+    shown = board.client.get("/crawler/rules").text
+    assert "1,200" in shown
+    assert "3 with nothing found" in shown
     assert [state["in_use"] for state in found.json()["history"]] == [False, True]
     assert board.client.get(f"{ROOT}/api", params={"version": 1}).json()["source"] == SOURCE
     assert board.client.delete(f"{ROOT}/api", headers={"if-match": '"1"'}).status_code == 412
