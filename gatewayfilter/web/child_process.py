@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gatewayfilter.errors import ClassifyError, GatewayFilterError
 
-START_S: Final = 20.0
+START_S: Final = 60.0
 """How long the child may take to start or to load a module, on a busy machine, beyond the time for its work."""
 CHILD: Final = "gatewayfilter.web.child_main"
 """The module that the child runs."""
