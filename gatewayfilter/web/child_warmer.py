@@ -9,19 +9,20 @@ from fastapi import Request
 
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.web.access.identity import Authenticator, Identity
+from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
 
-_AFTER_S: Final = 0.5
-"""The page that was asked for comes first."""
+_AFTER_S: Final = 0.1
+"""The page that was asked for comes first; the children have a lower priority anyway."""
 
 
 class ChildWarmer:
     """Starts the children of `WebServices` in the background, when none runs.
 
     Args:
-        services: with the child processes, and the OpenAPI document that one of them makes.
+        services: with the child processes, and the OpenAPI document that another one makes.
         after_s: seconds until it begins.
     """
 
@@ -33,7 +34,8 @@ class ChildWarmer:
 
     def wake(self) -> None:
         """Starts what does not run; returns at once."""
-        if self._services.checker.running and self._services.child.running:
+        services = self._services
+        if services.checker.running and services.child.running and services.editing.running:
             return
         with self._lock:
             if self._timer is not None and self._timer.is_alive():
@@ -44,12 +46,29 @@ class ChildWarmer:
 
     def _start(self) -> None:
         services = self._services
+        jobs: tuple[tuple[ChildProcess, str, object], ...] = (
+            (services.checker, "gatewayfilter.web.access.check_job:prepare", pickle.dumps(services.settings)),
+            (services.child, "gatewayfilter.use_cases.learning.word_jobs:categories", services.settings),
+            (services.editing, "gatewayfilter.use_cases.learning.extraction_jobs:list_rules", services.settings),
+        )
+        # Each on its own: a page that needs the second one does not wait until the first has loaded the lists.
+        threads = [threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         try:
-            services.checker.run("gatewayfilter.web.access.check_job:prepare", pickle.dumps(services.settings))
-            services.child.run("gatewayfilter.use_cases.learning.word_jobs:categories", services.settings)
             services.openapi_document()
         except GatewayFilterError as error:
-            _log.info("a child process of the dashboard was not started ahead: %s", error)
+            _log.info("the OpenAPI document was not made ahead: %s", error)
+
+
+def _begin(child: ChildProcess, job: str, value: object) -> None:
+    try:
+        if not child.running:
+            child.run(job, value)
+    except GatewayFilterError as error:
+        _log.info("a child process of the dashboard was not started ahead: %s", error)
 
 
 class WakingAuthenticator:

@@ -6,6 +6,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import tzinfo
 from functools import cached_property, partial
 from pathlib import Path
@@ -86,6 +87,7 @@ class WebServices:
         self._authorities: Authorities | None = None
         self._authorities_stamp: tuple[object, ...] = ()
         self._document = b""
+        self._documenting = threading.Lock()
 
     @property
     def settings(self) -> Settings:
@@ -201,13 +203,15 @@ class WebServices:
         return SharedBatches(LiveLog(self.store.log))
 
     def openapi_document(self) -> bytes:
-        """Returns the OpenAPI document as JSON, compressed by zlib. The child process makes it: that takes 10 MB.
+        """Returns the OpenAPI document as JSON, compressed by zlib. A child process of its own makes it, with 90 MB.
 
         Raises:
             ClassifyError: the child could not.
         """
-        if not self._document:
-            self._document = self.child.run("gatewayfilter.web.app:compressed_document")
+        with self._documenting:
+            if not self._document:
+                with closing(ChildProcess()) as child:
+                    self._document = child.run("gatewayfilter.web.app:compressed_document")
         return self._document
 
     def exposition(self) -> bytes:

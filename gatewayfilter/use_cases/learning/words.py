@@ -15,6 +15,7 @@ from gatewayfilter.wiring import custom_words, load_lexicon
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gatewayfilter.classify import Lexicon
     from gatewayfilter.config import Settings
 
 
@@ -132,8 +133,8 @@ class ImportOptions:
     charset: str = ""
 
 
-def word_categories(settings: Settings) -> list[WordCategory]:
-    """Returns the categories of words, by name."""
+def word_categories(settings: Settings, lexicon: Lexicon | None = None) -> list[WordCategory]:
+    """Returns the categories of words, by name; `lexicon` where it was read before."""
     return [
         WordCategory(
             item.name,
@@ -144,36 +145,38 @@ def word_categories(settings: Settings) -> list[WordCategory]:
             item.short_share,
             item.min_words,
         )
-        for item in sorted(load_lexicon(settings).categories.values(), key=lambda item: item.name)
+        for item in sorted((lexicon or load_lexicon(settings)).categories.values(), key=lambda item: item.name)
     ]
 
 
-def category_words(settings: Settings, category: str, *, only_own: bool = False) -> CategoryWords:
-    """Returns the words of a category.
+def category_words(settings: Settings, category: str, *, only_own: bool = False, lexicon: Lexicon | None = None) -> CategoryWords:
+    """Returns the words of a category; `lexicon` where it was read before.
 
     Raises:
         ClassifyError: there is no such category.
     """
-    file = word_file(settings, category, only_own=only_own)
+    file = word_file(settings, category, only_own=only_own, lexicon=lexicon)
     return CategoryWords(category, file.limit, file.short_share, file.min_words, tuple(_rows(file)))
 
 
-def word_file(settings: Settings, category: str, *, only_own: bool = False) -> WordFile:
-    """Returns the words of a category as a file holds them.
+def word_file(settings: Settings, category: str, *, only_own: bool = False, lexicon: Lexicon | None = None) -> WordFile:
+    """Returns the words of a category as a file holds them; `lexicon` where it was read before.
 
     Raises:
         ClassifyError: there is no such category.
     """
-    return custom_words(settings).read(category) if only_own else export_category(load_lexicon(settings), category)
+    if only_own:
+        return custom_words(settings).read(category)
+    return export_category(lexicon or load_lexicon(settings), category)
 
 
-def exported_words(settings: Settings, category: str, *, only_own: bool = False) -> str:
-    """Returns the words of a category as TOML, which an import reads back.
+def exported_words(settings: Settings, category: str, *, only_own: bool = False, lexicon: Lexicon | None = None) -> str:
+    """Returns the words of a category as TOML, which an import reads back; `lexicon` where it was read before.
 
     Raises:
         ClassifyError: there is no such category.
     """
-    return format_word_file(word_file(settings, category, only_own=only_own))
+    return format_word_file(word_file(settings, category, only_own=only_own, lexicon=lexicon))
 
 
 def _rows(file: WordFile) -> list[WordRow]:
