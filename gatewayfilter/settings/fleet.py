@@ -68,6 +68,8 @@ class FleetSettings(Section):
     def _belongs_together(self) -> Self:
         if self.follow and not self.key:
             raise ValueError("fleet.follow needs fleet.key, the public key of the publisher")
+        if self.follow and self.listen:
+            raise ValueError("fleet.listen and fleet.follow exclude each other: a follower does not publish again")
         if (self.certificate is None) != (self.certificate_key is None):
             raise ValueError("fleet.certificate and fleet.certificate_key belong together")
         return self

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.settings import FleetSettings
 from tests.fleet.conftest import HOSTS
 from tests.fleet.fleet_fakes import publish_hosts
 
@@ -119,7 +120,9 @@ def test_one_publisher_and_two_followers(publishing: PublishingProcess, tmp_path
     assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "refused-token"
 
 
-def test_a_publisher_killed_in_a_transfer_and_a_follower_too(publishing: PublishingProcess, tmp_path: Path) -> None:
+def test_a_publisher_killed_in_a_transfer_and_a_follower_too(
+    publishing: PublishingProcess, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     home = follow(publishing, tmp_path / "north")
     pull = [sys.executable, "-m", "gatewayfilter.cli", "fleet", "pull", "--data-dir", str(home)]
     with subprocess.Popen(pull, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -128,8 +131,11 @@ def test_a_publisher_killed_in_a_transfer_and_a_follower_too(publishing: Publish
             time.sleep(0.002)
         publishing.end(signal.SIGKILL)
         process.send_signal(signal.SIGKILL)
+    killed = time.monotonic()
     publishing.start()
     assert command(home, "fleet", "pull")["fault"] == "ok"
+    words = "publisher and follower in a transfer, started again at once | the follower has what was published"
+    record_property("recovery", f"{words} | {time.monotonic() - killed:.1f}")
     command(home, "check", "https://host-7.example/", codes=(1,))
     assert not any((home / "fleet" / "incoming").glob("*"))
 
@@ -148,3 +154,17 @@ def test_a_full_disk_is_a_fault_and_nothing_else(publishing: PublishingProcess, 
         pytest.skip("no mount namespaces here")
     assert json.loads(done.stdout)["fault"] == "disk"
     assert command(home, "fleet", "pull")["fault"] == "ok"
+
+
+def test_a_follower_does_not_publish_again(tmp_path: Path) -> None:
+    key = {"key": "ed25519:" + "A" * 43, "follow": "https://filter.example:8443"}
+    with pytest.raises(ValueError, match="exclude each other"):
+        FleetSettings.model_validate({**key, "listen": "127.0.0.1:8443"})
+    (tmp_path / "config.toml").write_text("".join(f'fleet.{name} = "{value}"\n' for name, value in key.items()))
+    done = subprocess.run(
+        [sys.executable, "-m", "gatewayfilter.cli", "fleet", "export", str(tmp_path / "www"), "--data-dir", str(tmp_path)],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"does not publish again" in done.stderr

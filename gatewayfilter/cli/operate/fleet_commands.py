@@ -11,6 +11,7 @@ import click
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.errors import ConfigError
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -148,7 +149,7 @@ def gateways(invocation: Invocation, *, host: str) -> int:
     for name in found.crawlers:
         say(f"crawler  {name}")
     if host:
-        say(f"{host} is crawled by {found.owner or 'nobody: no crawler runs'}.")
+        say(f"{host} is crawled by {found.owner or 'the crawler of this machine: none shares its queue'}.")
     return 1 if found.fault else 0
 
 
@@ -163,6 +164,8 @@ def export(invocation: Invocation, *, folder: Path) -> None:
     from gatewayfilter.wiring.fleet import export_now
 
     settings = invocation.settings()
+    if settings.fleet.follow:
+        raise ConfigError("this machine follows a publisher (fleet.follow): a follower does not publish again")
     with invocation.store() as store:
         export_now(settings, store)
     written = copy_export(fleet_folder(settings).export, folder)
