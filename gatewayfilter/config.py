@@ -250,7 +250,7 @@ _LIST_KEYS = frozenset({
     "filter.disabled_categories",
     "fleet.locked_groups", "fleet.locked_policies", "fleet.names", "fleet.share",
     "gateway.bypass_destinations", "gateway.bypass_devices",
-    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
+    "gateway.hosts", "icap.allow_networks", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
     "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
     "proxy.allow_networks", "web.names", "web.oidc.admin_values", "web.oidc.approver_values", "web.oidc.scopes",
     "web.oidc.viewer_values",

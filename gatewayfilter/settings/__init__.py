@@ -11,6 +11,7 @@ from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.fleet import FleetSettings, Shared
 from gatewayfilter.settings.gateway import GatewaySettings
+from gatewayfilter.settings.integration.icap import IcapSettings
 from gatewayfilter.settings.integration.squid import HelperSettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
@@ -48,6 +49,7 @@ __all__ = [
     "GrowthMode",
     "HelperSettings",
     "Http2Clients",
+    "IcapSettings",
     "KafkaSettings",
     "LearnSettings",
     "LogFormat",
@@ -120,6 +122,7 @@ class Settings(Section):
     web: WebSettings = WebSettings()
     fleet: FleetSettings = FleetSettings()
     helper: HelperSettings = HelperSettings()
+    icap: IcapSettings = IcapSettings()
 
     @property
     def store_url(self) -> str:

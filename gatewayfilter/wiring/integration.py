@@ -4,13 +4,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import ip_network
 from typing import Protocol
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import BlockDetails, OnError, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.integration.icap.page_judge import PageJudge
+from gatewayfilter.integration.icap.server import MOST_CONNECTIONS, IcapServer
+from gatewayfilter.integration.icap.service import IcapService
 from gatewayfilter.integration.request_decider import RequestDecider
 from gatewayfilter.integration.unknown_pages import UnknownPages
-from gatewayfilter.model import Request
+from gatewayfilter.interfaces import Inspect, InternalAnswer
+from gatewayfilter.model import Reason, Request, Verdict
+from gatewayfilter.proxy.pages.block_page import BlockPages
+from gatewayfilter.proxy.pages.theme import PageTheme
 from gatewayfilter.proxy.request.resource_type import resource_type_of
 from gatewayfilter.proxy.sync.client_key import load_client_key
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
@@ -24,7 +31,7 @@ from gatewayfilter.store.reconnecting_store import ReconnectingStore
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring.filtering import newest_engine
-from gatewayfilter.wiring.storage import open_store, own_services, services, snapshot_folder
+from gatewayfilter.wiring.storage import categories, category_title, open_store, own_services, services, snapshot_folder
 
 _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
 """Decided once at the start: the first decision loads what all need, such as the public suffixes."""
@@ -65,6 +72,39 @@ class Deciding:
         """Returns what the status file shows of the lists in use."""
         info = self.engine.snapshot.info
         return {"snapshot": {"created_at": info.created_at, "feed_seq": info.feed_seq}, "feed_seq": self.engine.feed_seq}
+
+
+def icap_server(settings: Settings, parts: Deciding, inspect: Inspect) -> IcapServer:
+    """Returns the ICAP server; pages are judged by `inspect`."""
+    proxy = settings.proxy
+    judge = PageJudge(
+        inspect,
+        settings.learn,
+        frozenset(settings.filter.disabled_categories),
+        parts.counters,
+        limit_s=proxy.inspect_ms / 1000,
+        blocks_failures=proxy.on_error is OnError.BLOCK,
+    )
+    pages = BlockPages(
+        PageTheme.of(proxy), title_of=partial(category_title, categories()), short=proxy.block_details is BlockDetails.SHORT
+    )
+    service = IcapService(parts.decider, judge, _BlockPage(pages), parts.counters, MOST_CONNECTIONS)
+    networks = [ip_network(network) for network in settings.icap.allow_networks]
+    return IcapServer(service, parts.counters, networks)
+
+
+class _BlockPage:
+    """The proxy's own block pages, as answers of ICAP."""
+
+    def __init__(self, pages: BlockPages) -> None:
+        self._pages = pages
+
+    def __call__(self, request: Request, verdict: Verdict, accept_language: str) -> InternalAnswer:
+        if verdict.reason is Reason.FAILURE:
+            answer = self._pages.failure(request.method, accept_language)
+        else:
+            answer = self._pages.block(request, verdict, accept_language)
+        return InternalAnswer(answer.status_code, dict(answer.headers.items()), answer.content or b"")
 
 
 def deciding(settings: Settings) -> Deciding:

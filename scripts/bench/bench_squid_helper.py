@@ -2,7 +2,7 @@
 
     python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N]
 
-One client with 32 kept-alive connections asks for pages of 8 KB whose URLs do not repeat, as a browser asks; nginx is the origin;
+One client with 32 kept-alive connections asks for pages of 4 KB whose URLs do not repeat, as a browser asks; nginx is the origin;
 squid runs in one process without a cache. The filter has 200,000 blocked hosts, squidGuard the same; our decisions are logged.
 Ratios are those of rounds that follow each other, so that other work on the machine meets both; CPU is that of squid, its
 helpers and our daemon. Needs root, squid-openssl, nginx and python3; squidGuard where it is installed.
@@ -29,7 +29,7 @@ from tests.e2e.e2e_gateway import until
 from tests.e2e.squid_process import Squid, helper_line, running_squid, shared_folder
 
 HOSTS = 200_000
-BODY = b"x" * 8_192
+BODY = b"x" * 4_000  # as long as a text in nginx's configuration may be
 ACL = (
     "external_acl_type gf ttl={ttl} negative_ttl={ttl} children-max=1 children-startup=1 concurrency=200 "
     "%>a %un %>rm %URI %>ha{{Referer}} %>ha{{Sec-Fetch-Dest}} %>ha{{Accept}} {helper}\n"

@@ -3,8 +3,11 @@
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +42,26 @@ class Squid:
             for name in ("cache.log", "access.log")
             if (self.folder / name).exists()
         )
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def fetch(squid: Squid, url: str, ca: Path | None = None) -> tuple[int, str]:
+    """Status, and the address that a redirection leads to."""
+    proxies = urllib.request.ProxyHandler({"http": f"http://{squid.address}", "https": f"http://{squid.address}"})
+    context = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
+    if context is not None:
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # squid's certificates name no key identifiers
+    opener = urllib.request.build_opener(proxies, _NoRedirect(), urllib.request.HTTPSHandler(context=context))
+    try:
+        with opener.open(urllib.request.Request(url, headers={"Accept": "text/html"}), timeout=20) as response:
+            return response.status, ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers.get("location", "")
 
 
 @contextmanager

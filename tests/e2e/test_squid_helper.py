@@ -1,9 +1,6 @@
 """Our decisions inside Debian's squid with ssl-bump: external_acl and url_rewrite, the daemon killed, first visits handed on."""
 
 import json
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +8,9 @@ import pytest
 import trustme
 
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
-from tests.e2e.squid_process import Squid, helper_line, needs_squid, running_squid, shared_folder
+from tests.e2e.squid_process import fetch, helper_line, needs_squid, running_squid, shared_folder
 
-pytestmark = [pytest.mark.real, needs_squid]
+pytestmark = [pytest.mark.real, needs_squid, pytest.mark.timeout(300)]
 
 ACL = (
     "external_acl_type gatewayfilter ttl=0 negative_ttl=0 children-max=2 children-startup=1 concurrency=100 "
@@ -31,26 +28,6 @@ REWRITE = (
 def named(site: Origin) -> str:
     """Its address by a name: squid's certificates do not hold addresses as such."""
     return site.base.replace("127.0.0.1", "localhost")
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def fetch(squid: Squid, url: str, ca: Path | None = None) -> tuple[int, str]:
-    """Status, and the address that a redirection leads to."""
-    proxies = urllib.request.ProxyHandler({"http": f"http://{squid.address}", "https": f"http://{squid.address}"})
-    context = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
-    if context is not None:
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # squid's certificates name no key identifiers
-    opener = urllib.request.build_opener(proxies, _NoRedirect(), urllib.request.HTTPSHandler(context=context))
-    try:
-        with opener.open(urllib.request.Request(url, headers={"Accept": "text/html"}), timeout=20) as response:
-            return response.status, ""
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.headers.get("location", "")
 
 
 @pytest.fixture(scope="module")

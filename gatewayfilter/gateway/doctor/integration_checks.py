@@ -2,9 +2,11 @@
 
 import socket
 import stat
+from ipaddress import ip_network
 from typing import Final
 
-from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note
+from gatewayfilter.config import split_address
+from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 
 _SILENT_S: Final = 30.0
 
@@ -29,6 +31,31 @@ def squid_helper(patient: Patient) -> Finding:
     if patient.now - float(patient.status("integration").get("at", 0)) > _SILENT_S:
         return error(check, "The process that decides for squid has written no status for a while.", mend)
     return fine(check, f"{path} is served{f' for the group {group}' if group else ''}.")
+
+
+def icap(patient: Patient) -> Finding:
+    """The ICAP server listens, and serves no network of strangers."""
+    check, listen = "icap", patient.settings.icap.listen
+    if not listen:
+        return fine(check, "No ICAP client is served (icap.listen).")
+    if not patient.status("integration"):
+        return note(check, "The process that decides for other proxies does not run.", "gatewayfilter run")
+    host, port = split_address(listen)
+    try:
+        socket.create_connection((_reachable(host), port), 2).close()
+    except OSError as fault:
+        return error(
+            check, f"Nothing answers on {listen}: {fault.strerror or fault}.", "see the log: journalctl -u gatewayfilter"
+        )
+    strangers = [network for network in patient.settings.icap.allow_networks if not ip_network(network).is_private]
+    if strangers:
+        return warning(check, f"Public networks may use it: {', '.join(strangers)}.", "icap.allow_networks: your proxies alone")
+    return fine(check, f"It listens on {listen}.")
+
+
+def _reachable(host: str) -> str:
+    """Returns the address by which a listener is reached from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared
 
 
 def _answers(path: str) -> bool:

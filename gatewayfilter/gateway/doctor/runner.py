@@ -35,6 +35,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     process_checks.file_limit,
     process_checks.compiled_code,
     integration_checks.squid_helper,
+    integration_checks.icap,
     network_checks.port,
     network_checks.reach,
     network_checks.firewall,

@@ -21,6 +21,8 @@ MOST_WAITING: Final = 32
 """Pages on their way to the process; the next one is not inspected."""
 HANGS_AFTER_S: Final = 10.0
 """A page that takes longer has met a fault: the process is ended, and another one started."""
+FIRST_ANSWER_S: Final = 60.0
+"""The same for the first page of a process, which waits until its models were read: a long time on a busy machine."""
 _FIRST_DELAY_S: Final = 0.2
 _LONGEST_DELAY_S: Final = 30.0
 
@@ -40,6 +42,7 @@ class InspectionPool:
         self._writer: asyncio.StreamWriter | None = None
         self._ready = asyncio.Event()
         self._early = 0
+        self._has_answered = False
         self._process: SpawnProcess | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -82,7 +85,7 @@ class InspectionPool:
         number = next(self._numbers)
         answer: asyncio.Future[Classification | None] = loop.create_future()
         self._waiting[number] = answer
-        self._sent[number] = loop.call_later(HANGS_AFTER_S, self._give_up, number)
+        self._sent[number] = loop.call_later(HANGS_AFTER_S if self._has_answered else FIRST_ANSWER_S, self._give_up, number)
         writer.write(pack_request(number, response))
         try:
             return await answer
@@ -91,7 +94,7 @@ class InspectionPool:
 
     def _give_up(self, number: int) -> None:
         if self._sent.pop(number, None) is not None and self._process is not None:
-            _log.error("inspecting a page takes longer than %.0f s; the inspector process is restarted", HANGS_AFTER_S)
+            _log.error("inspecting a page takes too long; the inspector process is restarted")
             self._process.kill()
 
     async def _keep(self) -> None:
@@ -123,6 +126,7 @@ class InspectionPool:
         while True:
             number, length, _ = LENGTHS.unpack(await reader.readexactly(LENGTHS.size))
             head = await reader.readexactly(length)
+            self._has_answered = True
             if (timer := self._sent.pop(number, None)) is not None:
                 timer.cancel()
             answer = self._waiting.get(number)
@@ -132,6 +136,7 @@ class InspectionPool:
     def _forget(self) -> None:
         writer, self._writer = self._writer, None
         self._ready.clear()
+        self._has_answered = False
         if writer is not None:
             writer.close()
         for timer in self._sent.values():

@@ -1,4 +1,4 @@
-"""The process that decides for other proxies: squid's helpers ask it over a Unix socket."""
+"""The process that decides for other proxies: squid's helpers over a Unix socket, ICAP clients over TCP."""
 
 import asyncio
 import logging
@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from gatewayfilter.config import OnError, Settings
+from gatewayfilter.config import OnError, Settings, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
+from gatewayfilter.processes.inspection.client import InspectionPool
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.telemetry import StatusFile, set_up_logging
-from gatewayfilter.wiring.integration import Deciding, deciding
+from gatewayfilter.wiring.integration import Deciding, deciding, icap_server
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ _SWITCH_INTERVAL_S: Final = 0.001
 
 def is_wanted(settings: Settings) -> bool:
     """Returns whether any other proxy is served."""
-    return settings.helper.socket is not None
+    return settings.helper.socket is not None or bool(settings.icap.listen)
 
 
 def run_integration(settings: Settings) -> None:
@@ -57,6 +58,8 @@ async def _run(settings: Settings, ending: tuple[signal.Signals, ...]) -> None:
         stack.push_async_callback(asyncio.to_thread, parts.stop)
         if settings.helper.socket is not None:
             await _serve_squid(stack, settings, parts, settings.helper.socket)
+        if settings.icap.listen:
+            await _serve_icap(stack, settings, parts)
         while not stop.is_set():
             await asyncio.to_thread(_write_status, status, settings, parts)
             with suppress(TimeoutError):
@@ -70,6 +73,21 @@ async def _serve_squid(stack: AsyncExitStack, settings: Settings, parts: Decidin
     server = await asyncio.get_running_loop().create_unix_server(helpers.connection, sock=listener)
     stack.push_async_callback(_close, server, helpers, path)
     _log.info("squid's helpers are served on %s", path)
+
+
+async def _serve_icap(stack: AsyncExitStack, settings: Settings, parts: Deciding) -> None:
+    inspector = InspectionPool(settings)
+    inspector.start()
+    stack.push_async_callback(asyncio.to_thread, inspector.stop)
+    served = icap_server(settings, parts, inspector)
+    host, port = split_address(settings.icap.listen)
+    try:
+        server = await served.start(host, port)
+    except OSError as error:
+        raise StartupError(f"cannot listen on icap.listen {settings.icap.listen}: {error.strerror}") from error
+    stack.callback(served.close)
+    stack.callback(server.close)
+    _log.info("ICAP on icap://%s/reqmod and /respmod", settings.icap.listen)
 
 
 async def _close(server: asyncio.Server, helpers: SquidHelpers, path: Path) -> None:

@@ -1,5 +1,6 @@
 """What `doctor` finds of the socket of squid's helpers."""
 
+import socket
 from pathlib import Path
 
 from gatewayfilter.gateway.doctor import Level, integration_checks
@@ -26,3 +27,15 @@ def test_the_socket_of_squids_helpers(state: Path, tmp_path: Path) -> None:
     listener.close()
     assert "Nothing serves" in level(socket=path)[1]
     status.remove()
+
+
+def test_the_icap_server(state: Path) -> None:
+    def level(**icap: object) -> Level:
+        return integration_checks.icap(patient(state, icap=icap)).level
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listen = f"127.0.0.1:{listener.getsockname()[1]}"
+        assert [level(), level(listen=listen)] == [Level.OK, Level.NOTE]
+        StatusFile(state / "run", "integration").write(state="serving")
+        assert [level(listen=listen), level(listen=listen, allow_networks=["8.8.8.0/24"])] == [Level.OK, Level.WARNING]
+    assert level(listen=listen) is Level.ERROR
