@@ -108,8 +108,8 @@ train: $(BENCH) ## Train the bundled text model (DATA=FOLDER with the real texts
 	@$(BIN)/python scripts/train_text_model.py $(DATA) --write $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(FUZZ) ## Fuzz the Adblock engine (ARGS="list -max_total_time=60" chooses)
-	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_adblock.py $(ARGS)
+fuzz: $(FUZZ) ## Fuzz all readers of hostile input (ARGS="page -max_total_time=60" chooses)
+	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
 .PHONY: chaos
 chaos: $(DEV) ## Kill processes of a running filter at random, under traffic (ARGS="--kills 200 --seed 7")

@@ -346,7 +346,7 @@ def parameter_name(text: str) -> str:
     """Returns the name of a query's parameter as a server may read it: unescaped, lower case, without blanks and brackets."""
     if "%" not in text and "+" not in text and "[" not in text and text.isascii():
         return text.lower()
-    name = unquote_to_bytes(text.replace("+", " ")).decode("utf-8", "replace")
+    name = unquote_to_bytes(text.replace("+", " ").encode(errors="replace")).decode("utf-8", "replace")
     return normalize("NFKC", name).casefold().partition("[")[0].strip("\0 \t\r\n")
 
 
@@ -358,4 +358,4 @@ def redacted(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """Returns a path or URL with its percent-escapes decoded as UTF-8, for people to read."""
-    return unquote_to_bytes(text).decode(errors="replace")
+    return unquote_to_bytes(text.encode(errors="replace")).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What must hold of the Adblock engine for any input; driven by hypothesis (test_adblock_fuzz.py) and atheris (fuzz_adblock.py).
+"""What must hold of the Adblock engine for any input; driven by hypothesis (test_adblock_fuzz.py) and atheris (fuzz.py).
 
 Each check takes raw input and raises where the engine does: an exception that is not one of its own, an index that finds other
 rules than trying every one, or the paper's scheme with another verdict.

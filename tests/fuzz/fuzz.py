@@ -1,6 +1,6 @@
-"""Fuzzes the Adblock engine, guided by coverage: `make fuzz ARGS="list -max_total_time=60"`, or all targets for ten seconds each.
+"""Fuzzes all readers of input, guided by coverage: `make fuzz ARGS="list -max_total_time=60"`, or each target for ten seconds.
 
-Targets and what must hold of them: adblock_checks.py. An input that fails is printed, in Base64 too, with what
+Targets and what must hold of them: adblock_checks.py, input_checks.py. An input that fails is printed, in Base64 too, with what
 libFuzzer and the engine said.
 """
 
@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tests.fuzz.adblock_checks import CHECKS, LINES, URLS
+from tests.fuzz.input_checks import INPUT_CHECKS, SEEDS
 
 _TEXT = frozenset({"list", "url"})
 """Targets that take text."""
@@ -43,7 +44,9 @@ def fuzz(name: str, arguments: list[str]) -> None:
     for module in [module for module in sys.modules if module.startswith(("gatewayfilter", "tests.fuzz"))]:
         del sys.modules[module]  # to be imported again, with its branches counted
     with atheris.instrument_imports(include=["gatewayfilter"]):
-        check = import_module("tests.fuzz.adblock_checks").CHECKS[name]
+        room = "input_checks" if name in INPUT_CHECKS else "adblock_checks"
+        found = import_module(f"tests.fuzz.{room}")
+        check = (found.INPUT_CHECKS if name in INPUT_CHECKS else found.CHECKS)[name]
 
     def once(data: bytes) -> None:
         check(data.decode(errors="surrogateescape" if len(data) % 7 == 0 else "replace") if name in _TEXT else data)
@@ -57,8 +60,8 @@ def _prepare(folder: Path, name: str) -> list[str]:
     corpus = folder / name
     corpus.mkdir()
     seeds = {"list": LINES, "url": [f"{url}\nhttps://a.net/" for url in URLS]}.get(name, [*LINES, *URLS])
-    for number, seed in enumerate(seeds):
-        (corpus / str(number)).write_text(seed, encoding="utf-8")
+    for number, seed in enumerate(SEEDS.get(name) or [seed.encode() for seed in seeds]):
+        (corpus / str(number)).write_bytes(seed)
     words = folder / "words"
     escaped = (word.replace("\\", "\\\\").replace('"', '\\"') for word in _WORDS)
     words.write_text("".join(f'"{word}"\n' for word in escaped), encoding="utf-8")
@@ -78,7 +81,7 @@ def main(arguments: list[str]) -> int:
     if arguments and arguments[0] == "--here":
         fuzz(arguments[1], arguments[2:])
         return 0
-    names = [arguments.pop(0)] if arguments and not arguments[0].startswith("-") else list(CHECKS)
+    names = [arguments.pop(0)] if arguments and not arguments[0].startswith("-") else [*CHECKS, *INPUT_CHECKS]
     failed = 0
     sys.stdout.write("| target | inputs | failures |\n|---|---|---|\n")
     for name in names:
