@@ -69,6 +69,7 @@ NAMED = {
     "pinned-apps remove": ["nowhere.example"],
     "proxy-user remove": ["nobody"],
     "check": ["--service", "nosuch"],
+    "client erase": ["nobody", "--yes"],
     "user remove": ["nobody"],
     "user link": ["nobody", "subject"],
     "user unlink": ["nobody"],
@@ -92,7 +93,7 @@ WITHOUT = {
     *("words test", "rules add", "rules list", "learn report", "learn train", "review stats", "review log", "review phrases"),
     *("review export", "fingerprints stats", "fingerprints images", "log purge", "report", "stream worker", "stream spark"),
     *("gateway up", "gateway down", "fleet init", "fleet key", "fleet rotate", "fleet export", "fleet pull", "fleet status"),
-    *("fleet follower add", "fleet follower list", "helper squid", "helper daemon", "stream decisions"),
+    *("fleet follower add", "fleet follower list", "helper squid", "helper daemon", "stream decisions", "fleet gateways"),
     *("gateway status", "gateway print", "gateway watch", "setup", "status", "doctor", "pinned-apps list", "proxy-user add"),
     *("proxy-user list", "ca show", "ca export", "ca renew", "backup", "restore", "metrics", "config show", "config check"),
     *(

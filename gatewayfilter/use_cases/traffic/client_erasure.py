@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gatewayfilter.config import Settings
+from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import Client, MatcherKind, canonical_address
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.store import Store
@@ -42,10 +43,13 @@ def erase_client(store: Store, settings: Settings, text: str, *, keep: bool = Fa
         keep: whether the client and its rules stay in the policies.
 
     Raises:
-        PolicyError: it is none of these.
+        MissingItemError: it is none of these.
     """
     client = store.policies.read().clients.get(text)
-    logged = LogClients(store, settings).named(text)
+    try:
+        logged = LogClients(store, settings).named(text)
+    except PolicyError as error:
+        raise MissingItemError(str(error)) from error
     addresses = _addresses(store, client, text)
     if not settings.log.hash_clients:
         addresses |= {one for one in logged if not one.startswith(USER_PREFIX)}
