@@ -10,6 +10,7 @@ from gatewayfilter.web.pages.system import (
     audit,
     backup,
     first_account,
+    fleet,
     https,
     login,
     probes,
@@ -49,6 +50,7 @@ def routers() -> Iterator[PageRouter]:
     yield audit.router
     yield backup.router
     yield first_account.router
+    yield fleet.router
     yield https.router
     yield login.router
     yield probes.router
