@@ -50,7 +50,8 @@ def start_gateway(state: Path) -> StartGateway:
     @asynccontextmanager
     async def start(passed: FakePassed | None = None, **proxy: object) -> AsyncIterator[Gateway]:
         gateway = Gateway(passed=passed)
-        chosen = {"listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
+        # Origins here wait until their connections have ended; test_shared_origins.py keeps them.
+        chosen = {"shared_origins": 0, "listen": "127.0.0.1:0", "upstream_ca": state / "origin-ca.pem", **proxy}
         settings = Settings(
             data_dir=state, proxy=ProxySettings.model_validate(chosen), crawl=CrawlSettings(allow_networks=("127.0.0.0/8",))
         )

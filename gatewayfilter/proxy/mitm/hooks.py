@@ -1,8 +1,8 @@
-"""Hooks for what mitmproxy has no hook for: unreadable requests, and heads that arrive in parts."""
+"""Hooks for what mitmproxy has no hook for: unreadable requests, heads that arrive in parts, origins with HTTP/2 alone."""
 
 from dataclasses import dataclass
 
-from mitmproxy.connection import Client
+from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import commands
 
 
@@ -11,6 +11,14 @@ class UnreadableRequestHook(commands.StartHook):
     """A client was refused because it sent no valid HTTP request."""
 
     client: Client
+    blocking = False
+
+
+@dataclass
+class Http2NeededHook(commands.StartHook):
+    """An origin that was offered HTTP/1.1 alone answers by HTTP/2."""
+
+    server: Server
     blocking = False
 
 

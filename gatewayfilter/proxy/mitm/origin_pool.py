@@ -109,10 +109,11 @@ def get_connection(self: HttpLayer, event: GetHttpConnection, *, reuse: bool = T
     if len(self.connections) > 1:
         yield from _close_idle(self, event)
     stream = self.command_sources.get(event)
-    for command in _get_connection(self, event, reuse=reuse):
+    again = type(stream) is GatewayHttpStream and stream.retried
+    for command in _get_connection(self, event, reuse=reuse and not again):
         if type(command) is commands.OpenConnection and isinstance(command.connection, Server) and event.via is None:
-            again = type(stream) is GatewayHttpStream and not stream.retried and is_retryable(stream.flow.request)
-            note_sharing(command.connection, Sharing(self, may_adopt=again))
+            safe = type(stream) is GatewayHttpStream and not again and is_retryable(stream.flow.request)
+            note_sharing(command.connection, Sharing(self, may_adopt=safe))
         yield command
 
 

@@ -247,8 +247,8 @@ class SharedOrigins:
             return None
         if self._clock() - sharing.opened_at >= MOST_AGE_S:
             return None
-        verified: tuple[tuple[object, ...], float] | None = ((), 0.0)
-        if made is not None and (verified := self._tls.release(server, made)) is None:
+        verified: tuple[tuple[object, ...], float] | None = ((), 0.0) if made is None else self._tls.release(server, made)
+        if verified is None:
             return None
         writer = io.writer
         assert isinstance(writer, asyncio.StreamWriter)
@@ -323,10 +323,11 @@ def _key_of(server: Server, client: Client) -> Key:
 
 def _is_at_rest(server: Server, io: ConnectionIO) -> bool:
     """Returns whether a connection is open, and nothing is on its way in either direction."""
-    writer = io.writer
+    writer: object = io.writer
+    reader: object = io.reader
     if server.state is not ConnectionState.OPEN or server.error or server.via is not None or io.handler is None:
         return False
-    if not isinstance(writer, asyncio.StreamWriter) or not isinstance(io.reader, DirectReader) or not io.reader.at_rest:
+    if not isinstance(writer, asyncio.StreamWriter) or not isinstance(reader, DirectReader) or not reader.at_rest:
         return False
     transport = writer.transport
     return (

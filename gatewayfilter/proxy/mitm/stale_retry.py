@@ -1,10 +1,13 @@
-"""Retry on stale connections: a request on a kept-alive connection that its origin has closed is sent again over a new one.
+"""Retry: a request is sent again where its origin closed a kept-alive connection, or turns out to have HTTP/2 alone.
 
 An origin may close a kept-alive connection while a request is on its way. Browsers send such a request again; behind a proxy the
 proxy has to. mitmproxy answers with an error instead, and a page lacks a picture now and then.
 
 Only safe methods without a body are retried (RFC 9110 §9.2.2), on a connection that has answered before, when no byte of a
 response has come. The request's hooks do not run again.
+
+Browsers get HTTP/1.1 (`proxy.http2_clients`), so that origins are offered it alone. One with HTTP/2 alone ends the handshake, or
+answers by HTTP/2: tls_config.py then offers it HTTP/2, and the client's request goes there over a new connection.
 """
 
 from typing import Final
@@ -21,6 +24,10 @@ from mitmproxy.proxy.layers.http._events import (
 )
 
 _SAFE: Final = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+
+
+NO_PROTOCOL: Final = "alert no application protocol"
+"""In the error of a handshake with an origin that has none of the offered protocols (RFC 7301 §3.2)."""
 
 
 class ConnectionWasStale(ResponseProtocolError):  # noqa: N818  an event, as mitmproxy names them
@@ -43,7 +50,7 @@ def may_retry(stream: HttpStream, event: RequestProtocolError | ResponseProtocol
 
 
 def retry(stream: HttpStream) -> layer.CommandGenerator[None]:
-    """Sends a stream's request again, over another connection."""
+    """Sends a stream's request again, over a new connection."""
     if (yield from stream.make_server_connection()):
         yield SendHttp(RequestHeaders(stream.stream_id, stream.flow.request, end_stream=True), stream.context.server)
         yield SendHttp(RequestEndOfMessage(stream.stream_id), stream.context.server)

@@ -21,6 +21,7 @@ from OpenSSL import SSL, crypto
 
 from gatewayfilter.config import Http2Clients
 from gatewayfilter.proxy.mitm.sharing import sharing_of
+from gatewayfilter.proxy.mitm.stale_retry import NO_PROTOCOL
 
 MOST_CERTIFICATES: Final = 1000
 """Certificates that a worker keeps; mitmproxy keeps 100."""
@@ -116,6 +117,7 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         self._for_origins: SSL.Context | None = None
         self._leaves: Bounded[tuple[object, ...], _Leaf] = Bounded(MOST_CERTIFICATES)
         self._sessions: Bounded[_Peer, _Resumable] = Bounded(_MOST_SESSIONS)
+        self._http2_alone: Bounded[tuple[object, ...], None] = Bounded(_MOST_SESSIONS)
         self._open: dict[str, tuple[_Peer, SSL.Connection, float]] = {}
 
     def configure(self, updated: Collection[str]) -> None:
@@ -175,6 +177,8 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
             _, server.sni, server.alpn_offers = sharing.key
             tls_start.ssl_conn = sharing.adopted.made  # its handshake is done: it was verified for that name
             return
+        if self._http2_alone and (server.address, _name_of(server, tls_start.context.client)) in self._http2_alone:
+            server.alpn_offers = (HTTP2_ALPN, *HTTP1_ALPNS[:1])
         if context is None or tls_start.ssl_conn is not None or tls_start.is_dtls or server.cipher_list:
             super().tls_start_server(tls_start)
             if self._for_origins is None and tls_start.ssl_conn is not None and not tls_start.is_dtls:
@@ -215,9 +219,16 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         self._open[server.id] = (peer, made, verified_at)
 
     def tls_failed_server(self, data: tls.TlsData) -> None:
-        """Forgets the session: the next handshake is a full one."""
+        """Forgets the session: the next handshake is a full one. An origin that has HTTP/2 alone is offered it from then on."""
         if isinstance(data.conn, connection.Server):
             self._sessions.pop(_peer(data.conn), None)
+            if data.conn.error and NO_PROTOCOL in data.conn.error:
+                self.http2_needed(data.conn)
+
+    def http2_needed(self, server: connection.Server) -> None:
+        """Notes an origin that has HTTP/2 alone: it is offered to it, whatever its clients use."""
+        if HTTP2_ALPN not in server.alpn_offers:
+            self._http2_alone[server.address, server.sni] = None
 
     def server_disconnected(self, data: ServerConnectionHookData) -> None:
         """Takes the session from a connection that ends."""
@@ -269,6 +280,10 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
 
 def _ssl(made: SSL.Connection) -> Any:
     return made._ssl  # noqa: SLF001
+
+
+def _name_of(server: connection.Server, client: connection.Client) -> str | None:
+    return server.sni if server.sni is not None or server.address is None else client.sni or server.address[0]
 
 
 def _peer(server: connection.Server) -> _Peer:

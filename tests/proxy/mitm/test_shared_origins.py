@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from gatewayfilter.proxy.mitm import shared_origins
+from gatewayfilter.proxy.mitm.sharing import sharing_of
 from tests.proxy.conftest import StartGateway
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.test_lean_proxy import until
@@ -62,6 +63,12 @@ class CountingOrigin:
 
 
 @pytest.fixture
+async def gateway(start_gateway: StartGateway) -> AsyncIterator[Gateway]:
+    async with start_gateway(shared_origins=256) as running:
+        yield running
+
+
+@pytest.fixture
 def origin_tls(authority: trustme.CA) -> ssl.SSLContext:
     made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(made)
@@ -108,7 +115,7 @@ async def test_the_next_client_gets_the_connection(
     start_gateway: StartGateway, origin_tls: ssl.SSLContext, client_tls: ssl.SSLContext, *, secure: bool, fast_path: bool
 ) -> None:
     async with (
-        start_gateway(fast_path=fast_path) as gateway,
+        start_gateway(shared_origins=256, fast_path=fast_path) as gateway,
         CountingOrigin(OK, origin_tls if secure else None).running() as origin,
     ):
         for number in range(4):
@@ -196,7 +203,9 @@ async def test_a_name_that_leads_elsewhere_by_now_gets_a_new_connection(gateway:
         await left(gateway, 1)
         (parked,) = gateway.master._shared._parked
         server = parked.tls.before
-        server.sharing.adopted = None
+        sharing = sharing_of(server)
+        assert sharing is not None
+        sharing.adopted = None
         token = shared_origins._connecting.set(server)
         try:
             assert await gateway.master._shared.take([(2, 1, 6, "", ("127.0.0.9", origin.port))]) is None

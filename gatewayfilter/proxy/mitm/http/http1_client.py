@@ -12,11 +12,13 @@ from mitmproxy.proxy.layers.http._events import (
     ErrorCode,
     RequestHeaders,
     ResponseHeaders,
+    ResponseProtocolError,
     ResponseTrailers,
 )
 from mitmproxy.proxy.layers.http._http1 import Http1Client
 
 from gatewayfilter.proxy.mitm import stale_retry
+from gatewayfilter.proxy.mitm.hooks import Http2NeededHook
 from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
@@ -24,6 +26,8 @@ from gatewayfilter.proxy.mitm.http.upgrades import SWITCHING_PROTOCOLS, is_webso
 from gatewayfilter.proxy.mitm.sharing import binds, sharing_of
 from gatewayfilter.proxy.request.header_sanitizer import without_breaks
 
+_SETTINGS: Final = b"\4\0\0\0\0\0"
+"""Type, flags and stream of the first frame of HTTP/2."""
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
 """The first line of an interim response, which another one follows; 101 is none, it changes the protocol."""
 
@@ -56,6 +60,15 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
                 stale_retry.ConnectionWasStale(self.stream_id, "server closed connection", ErrorCode.GENERIC_SERVER_ERROR)
             )
             return
+        if self._needs_http2():
+            yield Http2NeededHook(self.conn)  # type: ignore[arg-type]
+            yield commands.CloseConnection(self.conn)
+            self.state = self.done
+            assert self.stream_id is not None
+            whole = self.request_done and stale_retry.is_retryable(self.request)  # type: ignore[arg-type]
+            kind = stale_retry.ConnectionWasStale if whole else ResponseProtocolError
+            yield ReceiveHttp(kind(self.stream_id, "the origin has HTTP/2 alone", ErrorCode.GENERIC_SERVER_ERROR))
+            return
         while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
             if status == b"103":
                 yield from self._pass_hints(lines[1:])
@@ -69,6 +82,13 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
                 yield from self.give_up(wrong)
                 return
             yield command
+
+    def _needs_http2(self) -> bool:
+        """Returns whether the origin answers the first request with the settings that begin HTTP/2 (RFC 9113 §3.4)."""
+        if self._first is None or self.stream_id != self._first or self.conn.alpn or not self.conn.tls:
+            return False
+        begun = bytes(self.buf._data[:9])  # noqa: SLF001  no public way to peek
+        return len(begun) == 9 and begun[:1] == b"\0" and begun[3:] == _SETTINGS
 
     def _what_is_wrong(self, event: HttpEvent) -> str:
         """Returns why a response's head is refused, `""` when it is not."""

@@ -4,12 +4,13 @@ A stream carries one request and its response. Early responses (early_response.p
 replace single steps of one stream. They set `GatewayHttpStream.override`, which the fast path checks as well.
 """
 
+from mitmproxy import http
 from mitmproxy.proxy import layer
-from mitmproxy.proxy.layers.http import HttpStream
+from mitmproxy.proxy.layers.http import GetHttpConnection, HttpStream
 from mitmproxy.proxy.layers.http._base import HttpEvent
-from mitmproxy.proxy.layers.http._events import RequestProtocolError, ResponseProtocolError
+from mitmproxy.proxy.layers.http._events import ErrorCode, RequestProtocolError, ResponseProtocolError
 
-from gatewayfilter.proxy.mitm.stale_retry import may_retry, retry
+from gatewayfilter.proxy.mitm.stale_retry import NO_PROTOCOL, may_retry, retry
 
 
 class StreamOverride:
@@ -59,6 +60,25 @@ class GatewayHttpStream(HttpStream):
         if self.override is None:
             return super().state_consume_response_body(event)  # type: ignore[no-any-return]
         return self.override.consume_response_body(event)
+
+    def make_server_connection(self) -> layer.CommandGenerator[bool]:
+        """Gets a connection to the origin; a second one where the first found that the origin has HTTP/2 alone."""
+        flow = self.flow
+        connection, error = yield self._connection_for(flow)
+        if error and NO_PROTOCOL in error and not self.retried:
+            self.retried = True
+            connection, error = yield self._connection_for(flow)
+        if error:
+            failed = ResponseProtocolError(self.stream_id, error, ErrorCode.CONNECT_FAILED)
+            yield from self.handle_protocol_error(failed)
+            return False
+        self.context.server = flow.server_conn = connection
+        return True
+
+    @staticmethod
+    def _connection_for(flow: http.HTTPFlow) -> GetHttpConnection:
+        request, server = flow.request, flow.server_conn
+        return GetHttpConnection((request.host, request.port), request.scheme == "https", server.via, server.transport_protocol)
 
     def handle_protocol_error(self, event: RequestProtocolError | ResponseProtocolError) -> layer.CommandGenerator[None]:
         """Handles the failure of a connection; sends the request again where the connection was stale."""
