@@ -1,6 +1,7 @@
 """Two filters with state folders of their own, as on two machines, that share the queue and the cache of one Redis."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def judged(state: Path, urls: list[str]) -> set[str]:
 
 
 def test_two_machines_fetch_each_page_once_and_one_that_is_killed_loses_nothing(
-    states: tuple[Path, Path], sites: Sites, redis: Server
+    states: tuple[Path, Path], sites: Sites, redis: Server, record_property: Callable[[str, object], None]
 ) -> None:
     one, two = states
     frontier = frontier_of(redis)
@@ -62,8 +63,10 @@ def test_two_machines_fetch_each_page_once_and_one_that_is_killed_loses_nothing(
         assert second.cli("queue", "add", *more).returncode == 0
         until("pages in work", lambda: len(frontier.show(1000, QueueState.LEASED)) >= len(more) // 2, 20.0)
         second.kill()
+        killed = time.monotonic()
         sites.go.set()
         until("all judged", lambda: judged(one, more) | judged(two, more) == set(more), 60.0)
+        record_property("recovery", f"crawler with pages in work | another one has judged them | {time.monotonic() - killed:.1f}")
         assert set(sites.pages().values()) <= {1, 2}
         assert "leases of crawlers that ended are leased again" in first.log.read_text()
         assert first.status("learner")["counters"].get("cache_hits", 0) > 0

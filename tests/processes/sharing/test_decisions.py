@@ -106,7 +106,9 @@ def messages(broker: KafkaBroker, topic: str, distinct: int) -> dict[bytes, byte
     return found
 
 
-def test_kills_and_outages_lose_no_decision(running: Filter, broker: KafkaBroker, tmp_path: Path) -> None:
+def test_kills_and_outages_lose_no_decision(
+    running: Filter, broker: KafkaBroker, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     until(lambda: running.state().position is not None, "the process has begun")
     running.log(range(5_000))
     until(lambda: (running.state().position or 0) > 0, "the first are sent")
@@ -123,7 +125,8 @@ def test_kills_and_outages_lose_no_decision(running: Filter, broker: KafkaBroker
     began = time.monotonic()
     broker.start()
     until(lambda: running.state().waiting == 0, "all are sent after the outage")
-    sys.stderr.write(f"\nbroker's kill: decisions go on {time.monotonic() - began:.1f} s after its start\n")
+    words = "Kafka broker, of the filter's own decisions | all that waited are sent, after its start"
+    record_property("recovery", f"{words} | {time.monotonic() - began:.1f}")
     until(lambda: running.state().state == "sending", "the end of the outage is told")
 
     found = messages(broker, "decisions", 12_000)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -80,7 +79,9 @@ def stack() -> Iterator[ExitStack]:
         yield found
 
 
-def test_gateways_are_in_step_through_kills_of_each(stack: ExitStack, tmp_path: Path) -> None:
+def test_gateways_are_in_step_through_kills_of_each(
+    stack: ExitStack, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     (tmp_path / "redis").mkdir()
     redis = stack.enter_context(server(tmp_path / "redis", 0, "--appendonly", "yes", "--appendfsync", "always"))
     north, south = Gateway(tmp_path / "north", redis), Gateway(tmp_path / "south", redis)
@@ -91,12 +92,13 @@ def test_gateways_are_in_step_through_kills_of_each(stack: ExitStack, tmp_path: 
     for number in range(5):
         north.block(f"h{number}.test")
         took.append(until(partial(south.has, f"h{number}.test"), "the rule arrives"))
-    sys.stderr.write(f"\nsync: a rule is at the other gateway after {sorted(took)[2]:.2f} s\n")
+    record_property("recovery", f"none: a rule is added at one gateway | it is at the other | {sorted(took)[2]:.2f}")
 
     south.kill()
     north.block("while-away.test")
     south.start()
-    until(lambda: south.has("while-away.test"), "a gateway that was killed catches up")
+    caught = until(lambda: south.has("while-away.test"), "a gateway that was killed catches up")
+    record_property("recovery", f"process that keeps a gateway in step, started again | in step | {caught:.1f}")
 
     redis.kill()
     until(lambda: north.state() == south.state() == "away", "the outage is told")
@@ -105,7 +107,7 @@ def test_gateways_are_in_step_through_kills_of_each(stack: ExitStack, tmp_path: 
     redis.start_again()
     both = ("north-alone.test", "south-alone.test")
     again = until(lambda: north.has(*both) and south.has(*both), "both catch up")
-    sys.stderr.write(f"sync: in step {again:.1f} s after Redis was there again\n")
+    record_property("recovery", f"Redis of gateways in step | both are in step, after its start | {again:.1f}")
     until(lambda: north.state() == south.state() == "in step", "the end of the outage is told")
 
     redis.client().flushall()  # all of it is lost: what gateways have comes back

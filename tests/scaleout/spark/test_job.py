@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
@@ -41,19 +42,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     found.kill()
 
 
-def _send(broker: KafkaBroker, values: list[bytes]) -> None:
+def _send(broker: KafkaBroker, values: list[bytes], topic: str = "spark-in") -> None:
+    admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
+    for future in admin.create_topics([kafka_admin.NewTopic(topic, 2, 1)]).values():
+        future.result(30)
     producer = kafka.Producer({"bootstrap.servers": broker.address, "acks": "all", "linger.ms": 50})
     for number, value in enumerate(values):
-        producer.produce("spark-in", value, partition=number % 2)
+        producer.produce(topic, value, partition=number % 2)
     assert producer.flush(60) == 0
 
 
-def _job(broker: KafkaBroker, folder: Path, *more: str) -> subprocess.Popen[bytes]:
+def _job(
+    broker: KafkaBroker, folder: Path, *more: str, topic: str = "spark-in", master: str = "local[2]", most: int = 6_000
+) -> subprocess.Popen[bytes]:
     jars = ",".join(map(str, sorted((services_folder() / "spark").glob("*.jar"))))
     command = [
-        *(sys.executable, "-m", "gatewayfilter.cli", "stream", "spark", "--brokers", broker.address, "--topic", "spark-in"),
+        *(sys.executable, "-m", "gatewayfilter.cli", "stream", "spark", "--brokers", broker.address, "--topic", topic),
         *("--output", str(folder / "out"), "--checkpoint", str(folder / "state"), "--rules", str(folder / "rules")),
-        *("--master", "local[2]", "--jars", jars, "--most", "6000", "--every", "0.1", *more),
+        *("--master", master, "--jars", jars, "--most", str(most), "--every", "0.1", *more),
     ]
     log = (folder / "log").open("ab")
     return subprocess.Popen(
@@ -70,11 +76,10 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(broker: KafkaBroker, tmp_path: Path) -> None:
+def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(
+    broker: KafkaBroker, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     _publish(tmp_path / "rules", "bad.test")
-    admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
-    for future in admin.create_topics([kafka_admin.NewTopic("spark-in", 2, 1)]).values():
-        future.result(30)
     urls = [f"http://{'bad' if number % 4 == 0 else 'h'}.test/{number}" for number in range(RECORDS)]
     _send(broker, [json.dumps({"url": url, "time": 60.0, "client": "192.0.2.1"}).encode() for url in urls] + [b"{", b"\xff"])
     first = _job(broker, tmp_path)
@@ -86,8 +91,11 @@ def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(broker: KafkaBro
     finally:
         os.killpg(first.pid, 9)  # the driver with its JVM and workers
         first.wait(30)
+    killed = time.monotonic()
     _publish(tmp_path / "rules", "h.test")
     assert _job(broker, tmp_path, "--once").wait(250) == 0, (tmp_path / "log").read_text(encoding="utf-8")[-3000:]
+    words = "Spark's driver with its executors, started again at once | all records are decided, the job has ended"
+    record_property("recovery", f"{words} | {time.monotonic() - killed:.1f}")
     records = _rows(tmp_path, "records")
     assert sorted(row["url"] for row in records) == sorted(urls)
     assert len({row["key"] for row in records}) == RECORDS
@@ -96,3 +104,48 @@ def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(broker: KafkaBro
     assert len(_rows(tmp_path, "dead")) == 2
     for row in records:
         assert row["action"] == "block" or (row["rules_version"][:17] == "snapshot-00000001") is ("/h.test" in row["url"])
+
+
+def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
+    broker: KafkaBroker, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Two executors in processes of their own; the driver goes on, and runs the tasks of the killed one again."""
+    _publish(tmp_path / "rules", "bad.test")
+    urls = [f"http://{'bad' if number % 4 == 0 else 'h'}.test/{number}" for number in range(RECORDS)]
+    _send(broker, [json.dumps({"url": url, "time": 60.0}).encode() for url in urls], "executor-in")
+    job = _job(broker, tmp_path, topic="executor-in", master="local-cluster[2,1,1024]", most=500)
+    try:
+        _until(lambda: len(_batches(tmp_path)) >= 2, tmp_path, job)
+        executors = [
+            one for one in psutil.Process(job.pid).children(recursive=True) if "CoarseGrainedExecutorBackend" in _command(one)
+        ]
+        assert len(executors) == 2
+        executors[0].kill()
+        killed, before = time.monotonic(), len(_batches(tmp_path))
+        _until(lambda: len(_batches(tmp_path)) >= before + 2, tmp_path, job)  # one may have been under way without it
+        words = "Spark executor, one of two | the second micro-batch after it is committed"
+        record_property("recovery", f"{words} | {time.monotonic() - killed:.1f}")
+        _until(lambda: len(_batches(tmp_path)) * 500 >= RECORDS, tmp_path, job)
+    finally:
+        os.killpg(job.pid, 9)
+        job.wait(30)
+    records = _rows(tmp_path, "records")
+    assert sorted(row["url"] for row in records) == sorted(urls)
+    hosts = [row for row in _rows(tmp_path, "counts") if row["dimension"] == "host"]
+    assert sum(row["records"] for row in hosts) == RECORDS
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _until(condition: Callable[[], bool], folder: Path, job: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 200
+    while not condition():
+        words = (folder / "log").read_text(encoding="utf-8")[-3000:]
+        assert time.monotonic() < end, words
+        assert job.poll() is None, words
+        time.sleep(0.1)

@@ -62,7 +62,7 @@ class KafkaBroker:
     def start(self) -> None:
         """Starts it, and waits until it answers."""
         self._process = self._run("kafka.Kafka", str(self._config))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180  # a busy machine starts a JVM slowly
         while time.monotonic() < end:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,20 @@ class Stream:
         consumer.close()
         return found
 
+    def answers(self, count: int, timeout_s: float = 180) -> set[tuple[int, int]]:
+        """Returns the places of committed answers, as soon as there are as many as are expected."""
+        consumer = kafka.Consumer(
+            {"bootstrap.servers": self.broker.address, "group.id": f"reader-{time.time_ns()}", "auto.offset.reset": "earliest",
+             "enable.auto.commit": False, "isolation.level": "read_committed"}
+        )  # fmt: skip
+        consumer.subscribe([f"{self.name}-out"])
+        found: set[tuple[int, int]] = set()
+        limit = time.monotonic() + timeout_s
+        while len(found) < count and time.monotonic() < limit:
+            found |= {(one.partition(), one.offset()) for one in consumer.consume(5000, 0.2) if one.error() is None}
+        consumer.close()
+        return found
+
     def note(self, text: str) -> None:
         """Shows a figure with -s."""
         sys.stderr.write(f"\n{self.name}: {text}\n")
@@ -151,6 +165,29 @@ def test_killed_workers_and_a_killed_broker_lose_nothing(stream: Stream) -> None
     stream.send(_after(_values(RECORDS), RECORDS // 2))
     _complete(stream, RECORDS)
     stream.note(f"complete {time.monotonic() - killed:.1f} s after the kill of a worker, {RECORDS:,} records")
+    stream.end()
+
+
+def test_a_killed_worker_and_a_killed_broker_are_made_good(
+    stream: Stream, record_property: Callable[[str, object], None]
+) -> None:
+    first, second = stream.start(), stream.start()
+    stream.send(_values(400))
+    assert len(stream.read("out", 400)) == 400
+    for fault in ("stream worker", "Kafka broker, started again at once"):
+        began = time.monotonic()
+        if fault == "stream worker":
+            first.send_signal(signal.SIGKILL)
+            expected = 800
+        else:
+            stream.broker.kill()
+            stream.broker.start()
+            expected = 1_200
+        stream.send(_values(400))  # to each partition
+        found = stream.answers(expected)
+        record_property("recovery", f"{fault} | every partition is answered | {time.monotonic() - began:.1f}")
+        assert len(found) == expected
+    assert second.poll() is None
     stream.end()
 
 
