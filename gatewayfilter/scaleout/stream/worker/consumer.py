@@ -11,18 +11,20 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.scaleout.stream.worker.answers import Place
+from gatewayfilter.scaleout.stream.worker.bounded_call import BoundedCall, StuckCallError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from threading import Event
 
-    from confluent_kafka import Message
+    from confluent_kafka import Message, TopicPartition
 
     from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
     from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers
@@ -34,6 +36,8 @@ FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
 TRANSACTION_S: Final = 10.0
 """After this time the broker gives up a transaction whose worker was killed; until then readers wait behind it."""
+STUCK_S: Final = 25.0
+"""Longest end of a transaction: offsets and commit have 10 s each by librdkafka's own limits, which do not always hold."""
 _QUEUED_KB: Final = 65_536
 """Messages that are fetched ahead: the bound of a worker's memory for them."""
 
@@ -117,6 +121,9 @@ class StreamWorker:
                 _log.warning("Kafka: %s; trying again in %.0f s, nothing is lost", fault.str(), pause_s)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            except StuckCallError:
+                self._meters.outages.inc()
+                _log.warning("Kafka: a transaction did not end within %.0f s; it is made again, nothing is lost", STUCK_S)
 
     def _work(self) -> None:
         options = self._options
@@ -145,10 +152,8 @@ class StreamWorker:
         producer.begin_transaction()
         try:
             self._send(producer, answers)
-            producer.send_offsets_to_transaction(
-                consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 10.0
-            )
-            producer.commit_transaction(10.0)
+            places_behind, group = consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
+            BoundedCall(partial(_commit, producer, places_behind, group)).within(STUCK_S)
         except KafkaException as error:
             if not error.args[0].fatal():
                 producer.abort_transaction(5.0)
@@ -202,6 +207,12 @@ _quiet.setLevel(logging.CRITICAL)
 
 def _common(options: WorkerOptions) -> dict[str, object]:
     return {"bootstrap.servers": options.brokers, "client.id": "gatewayfilter", **options.properties}
+
+
+def _commit(producer: Producer, places: list[TopicPartition], group: object) -> None:
+    """Ends the transaction. librdkafka's own limits do not always hold behind a restart of the broker."""
+    producer.send_offsets_to_transaction(places, group, 10.0)
+    producer.commit_transaction(10.0)
 
 
 def _good(messages: list[Message]) -> list[Message]:
