@@ -34,6 +34,11 @@ UNDECIDED: Final = -1
 """In place of a verdict's number: the engine has to decide the request."""
 
 
+LONGEST: Final = 2_048
+"""Characters of the longest URL and page that are decided here: what is kept of a batch stays within some hundred megabytes
+whatever its URLs contain."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column[T]:
     """A column of values of which few differ.
@@ -111,7 +116,7 @@ class BatchDecider:
         numbers = np.full(len(batch.urls.heads), UNDECIDED, np.int32)
         if self._classes is None:
             return numbers
-        rows = self._certainly_unlisted(batch.urls)
+        rows = self._certainly_unlisted(batch)
         if not len(rows):
             return numbers
         classes, members = self._grouped(batch, rows)
@@ -127,10 +132,12 @@ class BatchDecider:
                 numbers[row] = UNDECIDED
         return numbers
 
-    def _certainly_unlisted(self, urls: PlainUrls) -> NDArray[np.int64]:
-        """Returns the rows of plain URLs that the gate tells to be on no list."""
+    def _certainly_unlisted(self, batch: RequestColumns) -> NDArray[np.int64]:
+        """Returns the rows of plain URLs that the gate tells to be on no list, without long URLs and pages."""
+        urls = batch.urls
         canonical = np.array([is_canonical(name) for name in urls.names] + [False], np.bool_)
-        plain = canonical[urls.heads]
+        short_page = np.array([page is None or len(page.text) <= LONGEST for page in batch.pages.values], np.bool_)
+        plain = canonical[urls.heads] & short_page[batch.pages.numbers] & (np.diff(urls.starts) <= LONGEST)
         if urls.digests is None:
             return np.flatnonzero(plain)
         rows = np.flatnonzero(plain & urls.digests.any(axis=1))

@@ -60,7 +60,7 @@ def windows_of(batch: pa.RecordBatch, window_s: int, now: float) -> NDArray[np.i
     """Returns the begin of the window of each record: int64[rows]; arguments as in `count_messages`."""
     if "time" not in batch.schema.names:
         return np.full(batch.num_rows, int(now // window_s) * window_s, np.int64)
-    times = batch["time"].fill_null(now).to_numpy(zero_copy_only=False)
+    times: NDArray[np.float64] = batch["time"].fill_null(now).to_numpy(zero_copy_only=False)
     return (times // window_s).astype(np.int64) * window_s
 
 

@@ -32,6 +32,13 @@ DFA_LITERALS = 500
 """Up to this many literals the DFA of ahocorasick-rs is small and a third faster; beyond, it takes tens of megabytes."""
 
 
+MANY_HITS = 16
+"""With more hits than this, repeated hits of a literal are removed first: real URLs have none or two, hostile ones thousands."""
+
+_TOGETHER = 1 << 17
+"""Bytes of texts that are searched in one call: the bound of the hits that are kept at a time."""
+
+
 class LiteralScan(NamedTuple):
     """A search for all literals of an index.
 
@@ -48,8 +55,20 @@ class LiteralScan(NamedTuple):
     def find_in_each(self, texts: Sequence[bytes]) -> dict[int, list[tuple[int, ...]]]:
         """Returns the hits in texts without line ends, by the number of the text; those without a hit are left out.
 
-        All are searched in one call, as no literal has a line end.
+        Many are searched in one call, as no literal has a line end. Of a literal with many hits in a text one is returned.
         """
+        found: dict[int, list[tuple[int, ...]]] = {}
+        begin = size = 0
+        for number, text in enumerate(texts):
+            size += len(text) + 1
+            if size >= _TOGETHER or number == len(texts) - 1:
+                for at, hits in self._find_in_part(texts[begin : number + 1]).items():
+                    many = len(hits) > MANY_HITS
+                    found[begin + at] = list({hit[self.at]: hit for hit in hits}.values()) if many else hits
+                begin, size = number + 1, 0
+        return found
+
+    def _find_in_part(self, texts: Sequence[bytes]) -> dict[int, list[tuple[int, ...]]]:
         if self.begin < 0:
             return {number: list(hits) for number, text in enumerate(texts) if (hits := self.find(text))}
         found: dict[int, list[tuple[int, ...]]] = {}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import RuleTest, host_names
 from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
-from gatewayfilter.engine.adblock.index.literal_scan import make_scan
+from gatewayfilter.engine.adblock.index.literal_scan import MANY_HITS, make_scan
 from gatewayfilter.engine.adblock.index.name_table import HEAD, NameTable, in_parts, pack_name_table
 from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedMasks, PostedRules, Postings
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
@@ -55,9 +55,6 @@ class RulesBetween:
 type Proximity = tuple[int, int, int, tuple[Near, ...]]
 """Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
 that of the other candidates; and of each of these its mask, its number, and its remaining test."""
-
-MANY_HITS = 16
-"""With more hits than this, repeated hits of a literal are removed first: real URLs have none or two, hostile ones thousands."""
 
 FEW = 100
 """Up to this many rules by literals are tested against host and page first: most requests then need no search of the URL."""
