@@ -19,7 +19,7 @@ CORES := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
 .PHONY: help env run demo test test-all test-services check format lint types contracts bench train lock wheel clean
 
 help: ## List what can be made
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/bin/python:
 	@python=$$(scripts/find-python) && echo "Making $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
@@ -76,11 +76,11 @@ demo: $(COMPILED) ## See it work with no internet: a small local site, a client,
 test test-all test-services: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="tests/engine -k overlay"; test-all runs all)
-	@$(BIN)/python -m pytest -m "not real and not slow and not services" $(CORES) $(ARGS)
+	@$(BIN)/python -m pytest -m "not real and not slow and not services and not packages" $(CORES) $(ARGS)
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
-	@$(BIN)/python -m pytest -m "not real and not slow and not services" $(CORES) $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest -m "(real or slow) and not services" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "not real and not slow and not services and not packages" $(CORES) $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "(real or slow) and not services and not packages" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
 
 check: format-check lint types contracts test-all ## All that a change must pass
 
@@ -130,8 +130,20 @@ attack: $(DEV) ## Attack the running filter with a client that may send anything
 lock: ## Make the hashed requirement files anew (needs uv)
 	@scripts/lock
 
-wheel: $(DEV) ## Build the wheel into dist/
+wheel: $(RUNTIME) ## Build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel
+
+.PHONY: dist deb test-packages
+dist: $(RUNTIME) ## Build the source archive, and from it the wheel, into dist/
+	@scripts/packages/build-dist $(BIN)/python
+
+deb: dist ## Build the Debian package into dist/ (needs dpkg-deb)
+	@scripts/packages/build-deb $(BIN)/python
+
+test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian one as root, in a bare Debian by debootstrap)
+	@scripts/packages/make-installed dist .cache/installed
+	@[ "$$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || scripts/packages/make-bare-debian .cache/bare-debian
+	@$(BIN)/python -m pytest -m packages -p no:randomly $(ARGS)
 
 clean: ## Remove what was made, but not your state folder
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -5,7 +5,7 @@ from collections import Counter
 from tests.structure.source_tree import PACKAGE, ROOT
 
 TESTS = ROOT / "tests"
-ACROSS = {"docs", "e2e", "fuzz", "netns", "security", "structure"}
+ACROSS = {"docs", "e2e", "fuzz", "netns", "packages", "security", "structure"}
 """Folders of tests that cross the whole package, or look at the tree itself."""
 
 
