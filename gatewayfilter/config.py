@@ -107,7 +107,7 @@ __all__ = [
 ]
 
 ENV_PREFIX = "GATEWAYFILTER_"
-ENVIRONMENT_SETTINGS = frozenset({"fleet.token", "web.oidc.client_secret"})
+ENVIRONMENT_SETTINGS = frozenset({"decide.token", "fleet.token", "rpz.tsig_secret", "web.oidc.client_secret"})
 """Secrets that stand in no settings file, which goes into backups."""
 _FILE_VARIABLE = "GATEWAYFILTER_CONFIG"
 _NO_SETTINGS = (
@@ -250,8 +250,9 @@ _LIST_KEYS = frozenset({
     "filter.disabled_categories",
     "fleet.locked_groups", "fleet.locked_policies", "fleet.names", "fleet.share",
     "gateway.bypass_destinations", "gateway.bypass_devices",
-    "gateway.hosts", "icap.allow_networks", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
+    "gateway.hosts", "gateway.lan", "gateway.pac_bypass", "gateway.ports", "learn.trusted_hosts",
     "log.ignored_clients", "log.ignored_hosts", "notify.command", "notify.events", "notify.mail_to",
+    "icap.allow_networks", "rpz.allow_networks", "rpz.notify", "rpz.reload",
     "proxy.allow_networks", "web.names", "web.oidc.admin_values", "web.oidc.approver_values", "web.oidc.scopes",
     "web.oidc.viewer_values",
 })  # fmt: skip

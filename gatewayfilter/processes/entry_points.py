@@ -55,6 +55,13 @@ def decisions(settings: Settings) -> None:
     run_decisions(settings)
 
 
+def serves_others(settings: Settings) -> bool:
+    """Returns whether any other proxy or resolver is served."""
+    return bool(
+        settings.helper.socket or settings.icap.listen or settings.rpz.listen or settings.rpz.file or settings.decide.listen
+    )
+
+
 def integration(settings: Settings) -> None:
     """Decides for other proxies until SIGTERM."""
     from gatewayfilter.processes.integration.daemon import run_integration  # noqa: PLC0415  only where it is wanted

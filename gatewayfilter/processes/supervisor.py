@@ -73,7 +73,7 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
             exporters.append(Child("sync", entry_points.sync, (bound,), context))
         if bound.kafka.decisions:
             exporters.append(Child("decisions", entry_points.decisions, (bound,), context))
-        if bound.helper.socket is not None or bound.icap.listen:
+        if entry_points.serves_others(bound):
             exporters.append(Child("integration", entry_points.integration, (bound,), context))
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")

@@ -11,7 +11,9 @@ from gatewayfilter.settings.crawl import CrawlSettings, CrawlTask, Dedup, Follow
 from gatewayfilter.settings.filter import CosmeticScope, FilterSettings
 from gatewayfilter.settings.fleet import FleetSettings, Shared
 from gatewayfilter.settings.gateway import GatewaySettings
+from gatewayfilter.settings.integration.decide import DecideSettings
 from gatewayfilter.settings.integration.icap import IcapSettings
+from gatewayfilter.settings.integration.rpz import RpzSettings
 from gatewayfilter.settings.integration.squid import HelperSettings
 from gatewayfilter.settings.learn import DomainGrowth, GrowthMode, LearnSettings
 from gatewayfilter.settings.log import LogFormat, LogLevel, LogPrivacy, LogSettings
@@ -38,6 +40,7 @@ __all__ = [
     "CosmeticScope",
     "CrawlSettings",
     "CrawlTask",
+    "DecideSettings",
     "Dedup",
     "DenyRule",
     "DomainGrowth",
@@ -68,6 +71,7 @@ __all__ = [
     "RawTcpRule",
     "RenderRule",
     "RobotsRule",
+    "RpzSettings",
     "Section",
     "Settings",
     "Shared",
@@ -123,6 +127,8 @@ class Settings(Section):
     fleet: FleetSettings = FleetSettings()
     helper: HelperSettings = HelperSettings()
     icap: IcapSettings = IcapSettings()
+    rpz: RpzSettings = RpzSettings()
+    decide: DecideSettings = DecideSettings()
 
     @property
     def store_url(self) -> str:

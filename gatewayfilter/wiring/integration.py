@@ -9,6 +9,8 @@ from typing import Protocol
 
 from gatewayfilter.config import BlockDetails, OnError, Settings
 from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.errors import StartupError
+from gatewayfilter.integration.http.endpoint import DecideEndpoint
 from gatewayfilter.integration.icap.page_judge import PageJudge
 from gatewayfilter.integration.icap.server import MOST_CONNECTIONS, IcapServer
 from gatewayfilter.integration.icap.service import IcapService
@@ -85,12 +87,32 @@ def icap_server(settings: Settings, parts: Deciding, inspect: Inspect) -> IcapSe
         limit_s=proxy.inspect_ms / 1000,
         blocks_failures=proxy.on_error is OnError.BLOCK,
     )
-    pages = BlockPages(
-        PageTheme.of(proxy), title_of=partial(category_title, categories()), short=proxy.block_details is BlockDetails.SHORT
-    )
-    service = IcapService(parts.decider, judge, _BlockPage(pages), parts.counters, MOST_CONNECTIONS)
+    service = IcapService(parts.decider, judge, _block_page(settings), parts.counters, MOST_CONNECTIONS)
     networks = [ip_network(network) for network in settings.icap.allow_networks]
     return IcapServer(service, parts.counters, networks)
+
+
+def decide_endpoint(settings: Settings, parts: Deciding) -> DecideEndpoint:
+    """Returns the HTTP endpoint of decisions, an ASGI application.
+
+    Raises:
+        StartupError: its token cannot be read.
+    """
+    decide = settings.decide
+    try:
+        token = decide.token_file.read_text(encoding="utf-8").strip() if decide.token_file is not None else ""
+    except (OSError, UnicodeError) as error:
+        raise StartupError(f"decide.token_file cannot be read: {error}") from error
+    token = token or decide.token.get_secret_value()
+    if decide.token_file is not None and not token:
+        raise StartupError(f"decide.token_file {decide.token_file} is empty")
+    return DecideEndpoint(parts.decider, _block_page(settings), parts.counters, token)
+
+
+def _block_page(settings: Settings) -> "_BlockPage":
+    proxy = settings.proxy
+    short = proxy.block_details is BlockDetails.SHORT
+    return _BlockPage(BlockPages(PageTheme.of(proxy), title_of=partial(category_title, categories()), short=short))
 
 
 class _BlockPage:

@@ -90,9 +90,10 @@ def daemon(invocation: Invocation) -> None:
 
     `gatewayfilter run` does the same in a process of its own, and has unknown pages judged and lists updated besides.
     """
-    from gatewayfilter.processes.integration.daemon import is_wanted, run_daemon, usable_socket
+    from gatewayfilter.processes.entry_points import serves_others
+    from gatewayfilter.processes.integration.daemon import run_daemon, usable_socket
 
     settings = invocation.settings()
-    if not is_wanted(settings):
+    if not serves_others(settings):
         usable_socket(settings)
     run_daemon(settings)

@@ -53,6 +53,24 @@ def icap(patient: Patient) -> Finding:
     return fine(check, f"It listens on {listen}.")
 
 
+def zone(patient: Patient) -> Finding:
+    """The response policy zone is kept, and resolvers take notice of its changes."""
+    check, rpz = "response policy zone", patient.settings.rpz
+    if not rpz.listen and rpz.file is None:
+        return fine(check, "No zone is kept for resolvers (rpz.listen, rpz.file).")
+    counters = patient.status("integration").get("counters")
+    if counters is None:
+        return note(check, "The process that keeps the zone does not run.", "gatewayfilter run")
+    if counters.get("rpz_file_failures"):
+        return error(check, f"{rpz.file} was not written, or rpz.reload failed.", "see the log: journalctl -u gatewayfilter")
+    if counters.get("rpz_notify_failed", 0) > counters.get("rpz_notified", 0):
+        words = "Resolvers do not answer NOTIFY, and follow changes after a minute."
+        return warning(check, words, "rpz.notify, and allow-notify in the resolver")
+    if rpz.listen and not counters.get("rpz_transfers"):
+        return note(check, "No resolver has transferred the zone yet.", "docs/integration.md has the resolver's configuration")
+    return fine(check, f"Version {counters.get('rpz_changes', 0)} of this run is kept.")
+
+
 def _reachable(host: str) -> str:
     """Returns the address by which a listener is reached from this machine."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared

@@ -36,6 +36,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     process_checks.compiled_code,
     integration_checks.squid_helper,
     integration_checks.icap,
+    integration_checks.zone,
     network_checks.port,
     network_checks.reach,
     network_checks.firewall,

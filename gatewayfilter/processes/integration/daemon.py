@@ -1,8 +1,9 @@
-"""The process that decides for other proxies: squid's helpers over a Unix socket, ICAP clients over TCP."""
+"""The process that decides for other proxies, by squid's helpers and ICAP, and keeps the zone of resolvers."""
 
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -12,20 +13,16 @@ from gatewayfilter.config import OnError, Settings, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
 from gatewayfilter.processes.inspection.client import InspectionPool
+from gatewayfilter.processes.integration.zone import serve_zone
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.telemetry import StatusFile, set_up_logging
-from gatewayfilter.wiring.integration import Deciding, deciding, icap_server
+from gatewayfilter.wiring.integration import Deciding, decide_endpoint, deciding, icap_server
 
 _log = logging.getLogger(__name__)
 
 _STATUS_EVERY_S: Final = 1.0
 _SWITCH_INTERVAL_S: Final = 0.001
 """As in a proxy worker: a thread that computes keeps no request waiting for long."""
-
-
-def is_wanted(settings: Settings) -> bool:
-    """Returns whether any other proxy is served."""
-    return settings.helper.socket is not None or bool(settings.icap.listen)
 
 
 def run_integration(settings: Settings) -> None:
@@ -60,6 +57,10 @@ async def _run(settings: Settings, ending: tuple[signal.Signals, ...]) -> None:
             await _serve_squid(stack, settings, parts, settings.helper.socket)
         if settings.icap.listen:
             await _serve_icap(stack, settings, parts)
+        if settings.decide.listen:
+            await _serve_http(stack, settings, parts)
+        if settings.rpz.listen or settings.rpz.file is not None:
+            await serve_zone(stack, settings, parts.counters)
         while not stop.is_set():
             await asyncio.to_thread(_write_status, status, settings, parts)
             with suppress(TimeoutError):
@@ -88,6 +89,30 @@ async def _serve_icap(stack: AsyncExitStack, settings: Settings, parts: Deciding
     stack.callback(served.close)
     stack.callback(server.close)
     _log.info("ICAP on icap://%s/reqmod and /respmod", settings.icap.listen)
+
+
+async def _serve_http(stack: AsyncExitStack, settings: Settings, parts: Deciding) -> None:
+    from gatewayfilter.processes.fleet_server import FleetServer  # noqa: PLC0415  imports uvicorn
+    from gatewayfilter.web.connections import bounded_config  # noqa: PLC0415
+
+    host, port = split_address(settings.decide.listen)
+    endpoint = decide_endpoint(settings, parts)
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise StartupError(f"cannot listen on decide.listen {settings.decide.listen}: {error.strerror}") from error
+    config = bounded_config(endpoint, head_bytes=65_536, connections=256, log_level="error")
+    config.load()
+    server = FleetServer(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+
+    async def end() -> None:
+        server.should_exit = True
+        await asyncio.wait([serving], timeout=3)
+
+    stack.push_async_callback(end)
+    _log.info("decisions on http://%s/decide", settings.decide.listen)
 
 
 async def _close(server: asyncio.Server, helpers: SquidHelpers, path: Path) -> None:

@@ -39,3 +39,20 @@ def test_the_icap_server(state: Path) -> None:
         StatusFile(state / "run", "integration").write(state="serving")
         assert [level(listen=listen), level(listen=listen, allow_networks=["8.8.8.0/24"])] == [Level.OK, Level.WARNING]
     assert level(listen=listen) is Level.ERROR
+
+
+def test_the_zone_of_resolvers(state: Path) -> None:
+    def level() -> Level:
+        return integration_checks.zone(patient(state, rpz={"listen": "127.0.0.1:5353"})).level
+
+    assert integration_checks.zone(patient(state)).level is Level.OK
+    assert level() is Level.NOTE
+    status = StatusFile(state / "run", "integration")
+    for counters, expected in (
+        ({}, Level.NOTE),
+        ({"rpz_transfers": 1}, Level.OK),
+        ({"rpz_transfers": 1, "rpz_notify_failed": 2, "rpz_notified": 1}, Level.WARNING),
+        ({"rpz_file_failures": 1}, Level.ERROR),
+    ):
+        status.write(counters=counters)
+        assert level() is expected

@@ -1,0 +1,1 @@
+"""Decisions over HTTP: JSON for any program, and Envoy's external authorization."""
