@@ -78,9 +78,6 @@ def sync(settings: Settings) -> None:
 
 def web(loaded: Loaded) -> None:
     """Serves the dashboard until SIGTERM. Runs in a process that is not forked: it imports nothing of the proxy."""
-    from gatewayfilter.web.lean_imports import import_lean  # noqa: PLC0415  before what it makes lean
-
-    import_lean()
     from gatewayfilter.processes.web import run_web  # noqa: PLC0415  only in its own process
 
     run_web(loaded)

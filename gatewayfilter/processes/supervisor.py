@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ from gatewayfilter.processes.supervision.port_reservation import reserve_address
 from gatewayfilter.processes.supervision.run_lock import RunLock
 from gatewayfilter.processes.supervision.systemd_notify import ServiceManager
 from gatewayfilter.telemetry import StatusFile, set_up_logging
+from gatewayfilter.web.lean_imports import run_lean
 from gatewayfilter.wiring import on_read_only_disk, prepare_data_dir
 
 _log = logging.getLogger(__name__)
@@ -77,8 +79,8 @@ def supervise(loaded: Loaded, context: ForkServerContext, say: Callable[[str], N
             exporters.append(Child("integration", entry_points.integration, (bound,), context))
         # Not forked: it shares no module with the proxy, and would carry the memory of all of them.
         spawning = multiprocessing.get_context("spawn")
-        served = replace(loaded, settings=bound)
-        dashboards = [Child("web", entry_points.web, (served,), spawning)] if bound.web.listen else []
+        served = pickle.dumps((entry_points.web, replace(loaded, settings=bound)))
+        dashboards = [Child("web", run_lean, (served,), spawning)] if bound.web.listen else []
         fork_server = WatchedForkServer(context)
         kept_ca = KeptCa(bound.data_dir / "ca")
         return _Supervisor(bound, proxies, [learner, *crawlers, *exporters], dashboards, fork_server, kept_ca, say).run()

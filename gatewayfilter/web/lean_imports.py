@@ -3,6 +3,7 @@
 Byte code files stay as they are. What is dropped is what `python -OO` drops too, assertions excepted.
 """
 
+import pickle
 import sys
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from inspect import CO_NEWLOCALS
@@ -13,6 +14,17 @@ from typing import Final, cast
 UNUSED: Final = ("pydantic.v1",)
 """Modules that FastAPI imports where they exist, to refuse their models: 2.3 MB. Source: fastapi/_compat/shared.py."""
 _CONSTANT_OPS: Final = frozenset(opmap[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opmap)
+
+
+def run_lean(pickled: bytes) -> None:
+    """Runs a function in a process that was just started, with lean imports of everything that it needs.
+
+    Args:
+        pickled: a function and its one argument, of this program; unpickling imports both, and their libraries.
+    """
+    import_lean()
+    run, value = pickle.loads(pickled)  # noqa: S301  from the parent process
+    run(value)
 
 
 def import_lean() -> None:

@@ -1,5 +1,6 @@
 """Modules that are imported without their docstrings do the same."""
 
+import pickle
 import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -8,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from gatewayfilter.web.lean_imports import UNUSED, LeanFinder, LeanLoader, import_lean
+from gatewayfilter.web.lean_imports import UNUSED, LeanFinder, LeanLoader, import_lean, run_lean
 
 SOURCE = '''"""Of a module."""
 
@@ -80,4 +81,6 @@ def test_it_finds_what_python_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert found is not None
     assert isinstance(found.loader, LeanLoader)
     assert isinstance(found.loader, SourceFileLoader)
+    with pytest.raises(SystemExit, match="ran"):
+        run_lean(pickle.dumps((sys.exit, "ran")))
     assert LeanFinder.find_spec("lean_found_nowhere", [str(tmp_path)]) is None
