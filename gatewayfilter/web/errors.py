@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -99,8 +100,9 @@ def answer(
     """
     if request.url.path.startswith(API):
         language = best_language(request.headers.get("accept-language", ""))
-        told = request.app.state.pages.told(language, detail)
-        return problem(status, told, {**(headers or {}), "vary": "accept-language"}, faults)
+        told = partial(request.app.state.pages.told, language)
+        fields = [{**fault, "detail": told(fault["detail"])} for fault in faults]
+        return problem(status, told(detail), {**(headers or {}), "vary": "accept-language"}, fields)
     if status == 401 and request.method == "GET" and not is_partial(request):
         if not request.app.state.services.access.has_accounts():
             return RedirectResponse(SETUP, 303)

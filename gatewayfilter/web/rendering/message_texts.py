@@ -244,14 +244,47 @@ ACTIONS: Final = {
     "user.unlinked": _n("Account unlinked from single sign-on"),
 }
 """Names of audited actions by their codes."""
+FAULTS: Final = (
+    _n("Field required"),
+    _n("Input should be a valid string"),
+    _n("Input should be a valid integer, unable to parse string as an integer"),
+    _n("Input should be a valid integer, got a number with a fractional part"),
+    _n("Input should be a valid integer"),
+    _n("Input should be a valid number, unable to parse string as a number"),
+    _n("Input should be a valid number"),
+    _n("Input should be a valid boolean, unable to interpret input"),
+    _n("Input should be a valid boolean"),
+    _n("Input should be a valid list"),
+    _n("Input should be a valid dictionary or object to extract fields from"),
+    _n("Input should be a valid dictionary"),
+    _n("Input should be greater than or equal to %(limit)s"),
+    _n("Input should be greater than %(limit)s"),
+    _n("Input should be less than or equal to %(limit)s"),
+    _n("Input should be less than %(limit)s"),
+    _n("Input should be a finite number"),
+    _n("String should have at most %(count)s character"),
+    _n("String should have at most %(count)s characters"),
+    _n("String should have at least %(count)s character"),
+    _n("String should have at least %(count)s characters"),
+    _n("String should match pattern '%(pattern)s'"),
+    _n("List should have at most %(count)s items after validation, not %(number)s"),
+    _n("List should have at most %(count)s items after validation, not more"),
+    _n("List should have at least %(count)s item after validation, not %(number)s"),
+    _n("Extra inputs are not permitted"),
+    _n("JSON decode error"),
+    _n("Input should be %(values)s"),
+)
+"""What is wrong with a field that was sent. Source: pydantic_core/src/errors/types.rs."""
 _LONGEST: Final = 1_000
 _FORMS: Final = {
     "count": r"[\d,]+", "number": r"\d+", "seconds": r"[\d.]+", "status": r"\d+", "port": r"\d+",
     "host": r"\S+", "address": r"\S+",
+    "limit": r"[\d.eE+-]+",
     "scheme": r"\w+", "role": r"\w+", "kind": r"[\w -]+", "key": r"[\w.-]+", "state": r"\w+",
 }  # fmt: skip
 _FAILURE_TEMPLATES: Final = sentence_templates(FAILURES, _FORMS)
-_TEMPLATES: Final = (*_FAILURE_TEMPLATES, *sentence_templates(PROBLEMS, _FORMS))
+_FAULT_TEMPLATES: Final = sentence_templates(FAULTS, _FORMS)
+_TEMPLATES: Final = (*_FAILURE_TEMPLATES, *sentence_templates(PROBLEMS, _FORMS), *_FAULT_TEMPLATES)
 
 
 class MessageTexts:
@@ -270,7 +303,7 @@ class MessageTexts:
         """Returns a sentence as the page shows it."""
         if self._english or not sentence or len(sentence) > _LONGEST:
             return Told(sentence, is_english=True)
-        found = self._written(_TEMPLATES, sentence)
+        found = self._faults(sentence) or self._written(_TEMPLATES, sentence)
         return Told(sentence if found is None else found, is_english=found is None)
 
     def action(self, code: str) -> str:
@@ -283,6 +316,17 @@ class MessageTexts:
             if (found := template.written(sentence, self._translate, self._value)) is not None:
                 return found
         return None
+
+    def _faults(self, sentence: str) -> str | None:
+        """Returns `FIELD: FAULT; FIELD: FAULT` in the language, `None` where it is no such list, or a fault is not known."""
+        told: list[str] = []
+        for piece in sentence.split("; "):
+            field, _, fault = piece.partition(": ")
+            found = self._written(_FAULT_TEMPLATES, fault) if fault else None
+            if found is None:
+                return None
+            told.append(f"{field}: {found}")
+        return "; ".join(told)
 
     def _value(self, name: str, text: str) -> str:
         return (self._written(_FAILURE_TEMPLATES, text) or text) if name == "why" else text

@@ -19,6 +19,10 @@ CHINESE = {"accept-language": "zh-CN"}
         ("http://a/ may not be crawled: port 25 may not be crawled", "http://a/ 不能抓取\uff1a不允许抓取端口 25"),
         ("there is no rule 7", "没有规则 7"),
         ("there is no rule 7 any more", "规则 7 已不存在"),
+        ("query.limit: Input should be less than or equal to 500", "query.limit: 不能大于 500"),
+        ("body.a: Field required; body.b: String should have at most 9 characters", "body.a: 必填; body.b: 最多 9 个字符"),
+        ("path.x: Input should be 'a' or 'b'", "path.x: 应为以下之一\uff1a'a' or 'b'"),
+        ("body.a: Field required; something else", "body.a: Field required; something else"),
         ("%(count)s %s", "%(count)s %s"),
         ("", ""),
     ],
@@ -39,6 +43,11 @@ def test_errors_of_pages_and_of_the_api(tmp_path: Path) -> None:
         assert "没有规则 7" in web.client.get("/rules/7", headers=CHINESE).text
         assert web.client.get("/api/v1/rules/7").json()["detail"] == "there is no rule 7"
         assert web.client.get("/api/v1/rules/7", headers=CHINESE).json()["detail"] == "没有规则 7"
+        wrong = web.client.get("/api/v1/log?limit=x", headers=CHINESE).json()
+        assert (wrong["detail"], wrong["errors"]) == (
+            "query.limit: 应为整数",
+            [{"field": "query.limit", "detail": "应为整数"}],
+        )
         web.who.identity = VIEWER
         refused = web.client.post("/crawler/pause", headers=CHINESE)
         assert (refused.status_code, "此操作需要角色 admin" in refused.text) == (403, True)
