@@ -29,8 +29,9 @@ _MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 def doctor(invocation: Invocation) -> int:
     """Check the installation, and show how to fix each fault.
 
-    Checks the state folder, settings, disk, clock, certificate authority, database, lists, services, messages, processes,
-    rendering, file limits, compiled code, port, firewall, forwarding, IPv6, QUIC and DNS. Exit code 1 when something does not
+    Checks the state folder and its owner, settings, disk, memory, clock, certificate authority, database, lists, services,
+    messages, systemd units, processes, rendering, file limits, compiled code, port, default route, firewall, forwarding, IPv6,
+    QUIC and DNS. Exit code 1 when something does not
     work; warnings and notes leave it 0. The firewall is checked as root only.
     """
     import time

@@ -164,6 +164,9 @@ def database(patient: Patient) -> Finding:
         found = schema_status(url)
     except StoreError as fault:
         return error("database", f"{fault}.", "see store.url; filtering goes on without learning or logging")
+    if found.is_newer:
+        mend = "update GatewayFilter, or go back to the copy that was made before the upgrade: gatewayfilter db rollback"
+        return error("database", f"It is at version {found.current}, newer than this program's {found.head}.", mend)
     if found.current != found.head:
         return warning("database", f"It is at version {found.current or 'none'}, not {found.head}.", "gatewayfilter db upgrade")
     return fine("database", f"It is whole and at version {found.head}.")

@@ -46,12 +46,16 @@ class Patient:
         config_file: where they were read from, `None` for nowhere.
         now: Unix seconds by this machine's clock.
         proc: `/proc`.
+        root: `/`.
+        trusted: file with the authorities that this machine trusts, `None` for the system's.
     """
 
     settings: Settings
     config_file: Path | None
     now: float
     proc: Path = Path("/proc")
+    root: Path = Path("/")
+    trusted: str | None = None
 
     @property
     def transparent(self) -> bool:

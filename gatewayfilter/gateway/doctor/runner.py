@@ -5,6 +5,7 @@ from typing import Final
 
 from gatewayfilter.gateway.doctor import (
     disk_checks,
+    host_checks,
     integration_checks,
     list_checks,
     network_checks,
@@ -16,10 +17,13 @@ from gatewayfilter.gateway.doctor.finding import Check, Finding, Patient, error
 
 CHECKS: Final[tuple[Check, ...]] = (
     disk_checks.state_folder,
+    host_checks.owner,
     disk_checks.config_file,
     disk_checks.disk,
+    host_checks.memory,
     disk_checks.clock,
     disk_checks.certificate_authority,
+    host_checks.trust,
     disk_checks.database,
     disk_checks.snapshot,
     list_checks.subscriptions,
@@ -29,6 +33,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     sharing_checks.kafka,
     policy_checks.services,
     policy_checks.messages,
+    host_checks.service,
     process_checks.workers,
     process_checks.learner,
     process_checks.rendering,
@@ -39,6 +44,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     integration_checks.zone,
     network_checks.port,
     network_checks.reach,
+    host_checks.route,
     network_checks.firewall,
     network_checks.forwarding,
     network_checks.ipv6,
