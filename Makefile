@@ -145,6 +145,10 @@ test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian 
 	@[ "$$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || scripts/packages/make-bare-debian .cache/bare-debian
 	@$(BIN)/python -m pytest -m packages -p no:randomly $(ARGS)
 
+.PHONY: sbom
+sbom: $(RUNTIME) ## Print what the program consists of as CycloneDX, with hashes and licences (ARGS=--licences: a list)
+	@$(BIN)/python scripts/packages/sbom.py $(ARGS)
+
 clean: ## Remove what was made, but not your state folder
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find gatewayfilter -name "*.so" -delete

@@ -8,6 +8,7 @@ import pytest
 
 from gatewayfilter.gateway.doctor import Level, Patient, disk_checks, host_checks
 from gatewayfilter.gateway.doctor.finding import Check
+from gatewayfilter.store import schema_status
 from tests.gateway.doctor.doctor_state import patient
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -103,7 +104,7 @@ def test_a_file_of_another_user_is_found(machine: Patient) -> None:
 
 
 def test_a_database_of_a_later_version_is_an_error_with_advice(machine: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
-    newer = replace(disk_checks.schema_status(machine.settings.store_url), current="9999")
+    newer = replace(schema_status(machine.settings.store_url), current="9999")
     monkeypatch.setattr(disk_checks, "schema_status", lambda _: newer)
     found = disk_checks.database(machine)
     assert found.level is ERROR
