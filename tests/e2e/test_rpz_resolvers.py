@@ -76,7 +76,7 @@ def filter_over(folder: Path, port: int, notify: int, **settings: str) -> Iterat
     blocked.write_text("listed.test\nwide.test\n")
     wanted = {"rpz__listen": f"127.0.0.1:{port}", "rpz__notify": f"127.0.0.1:{notify}", "proxy__workers": "1", **settings}
     running = GatewayProcess(folder / "state", **wanted)
-    assert running.cli("source", "add", str(blocked), "--format", "domains", "--category", "ads").returncode == 0
+    assert running.cli("source", "add", str(blocked), "--format", "domains", "--category", "ads", timeout_s=200).returncode == 0
     with running:
         until("the zone's server", lambda: _listens(port), 60)
         yield running
@@ -110,6 +110,7 @@ def test_unbound_follows_the_zone(tmp_path: Path) -> None:
     (tmp_path / "unbound.conf").write_text(
         f'server:\n  interface: 127.0.0.1@{port}\n  do-daemonize: no\n  username: ""\n  chroot: ""\n  directory: "{tmp_path}"\n'
         f'  pidfile: "{tmp_path}/pid"\n  use-syslog: no\n  module-config: "respip iterator"\n  do-not-query-localhost: no\n'
+        '  local-zone: "test." nodefault\n'
         "remote-control:\n  control-enable: no\n"
         f'auth-zone:\n  name: "test"\n  zonefile: "{tmp_path}/test.zone"\n  for-downstream: no\n  for-upstream: yes\n'
         f"rpz:\n  name: gatewayfilter.rpz\n  primary: 127.0.0.1@{zone_port}\n  allow-notify: 127.0.0.1\n"
