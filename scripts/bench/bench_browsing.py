@@ -1,6 +1,7 @@
 """Browsing: pages in headless Chromium, directly and through GatewayFilter, mitmdump and squid with ssl-bump, in turns.
 
     python scripts/bench/bench_browsing.py [--requests FOLDER] [--rounds N] [--pages N] [--only NAME ...] [--lists FILE ...]
+        [--against CHECKOUT]
 
 A local web of 120 HTTPS hosts and 200 pages (browsing_web.py), drawn from `requests.jsonl` in FOLDER where that is given, else
 generated. In each round every contestant loads the same pages, each of them for the first time, in a browser context without
@@ -38,7 +39,19 @@ from gatewayfilter.config import Http2Clients, ProxySettings, Settings
 from gatewayfilter.proxy.worker import run_worker
 
 DIRECT, OURS, OURS_H2 = "direct", "GatewayFilter", "GatewayFilter, http2_clients = offered"
-STOCK, SQUID = "mitmdump -q", "squid, ssl-bump"
+STOCK, SQUID, OTHER = "mitmdump -q", "squid, ssl-bump", "GatewayFilter, the other checkout"
+_OTHER_WORKER: Final = """
+import sys
+from pathlib import Path
+checkout, folder, port, authority, *lists = sys.argv[1:]
+sys.path[:0] = [checkout, checkout + "/scripts/bench"]
+from bench_proxy import publish_lists, worker_parts
+from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.proxy.worker import run_worker
+publish_lists(folder, lists)
+proxy = ProxySettings(listen="127.0.0.1:" + port, upstream_ca=Path(authority))
+run_worker(0, Settings(data_dir=Path(folder), proxy=proxy), worker_parts)
+"""
 _SESSION: Final = 5
 """Pages that share a browser context."""
 _MOST_S: Final = 60
@@ -79,7 +92,9 @@ class Road:
 
 
 @contextlib.contextmanager
-def roads(folder: Path, authority: Path, lists: Sequence[str], only: Sequence[str]) -> Iterator[list[Road]]:
+def roads(
+    folder: Path, authority: Path, lists: Sequence[str], only: Sequence[str], against: Path | None = None
+) -> Iterator[list[Road]]:
     """Runs the contestants."""
     allowed = folder / "allowed.txt"
     allowed.write_text("@@||test^\n@@||test^$document\n")  # rules for paths would block a few: less work than for the others
@@ -89,6 +104,8 @@ def roads(folder: Path, authority: Path, lists: Sequence[str], only: Sequence[st
     with contextlib.ExitStack() as stack:
         found = [Road(DIRECT)]
         found.append(_worker(stack, folder, authority, 0, Http2Clients.NEEDED))
+        if against is not None:
+            found.append(_other(stack, folder / "other", authority, [*lists, str(allowed)], against.resolve()))
         if not only or OURS_H2 in only:
             found.append(_worker(stack, folder, authority, 1, Http2Clients.OFFERED))
         if not only or STOCK in only:
@@ -116,6 +133,19 @@ def _worker(stack: contextlib.ExitStack, folder: Path, authority: Path, index: i
     assert worker.pid is not None
     wait_until_serving(folder / "run" / f"proxy-{index}.json")
     return Road(OURS if http2 is Http2Clients.NEEDED else OURS_H2, port, (worker.pid,))
+
+
+def _other(stack: contextlib.ExitStack, folder: Path, authority: Path, lists: Sequence[str], checkout: Path) -> Road:
+    """Runs a worker of another checkout, by its own environment where it has one."""
+    folder.mkdir(mode=0o755)
+    own = checkout / ".venv" / "bin" / "python"
+    port = free_port()
+    command = [str(own) if own.exists() else sys.executable, "-c", _OTHER_WORKER, str(checkout), str(folder), str(port)]
+    process = subprocess.Popen([*command, str(authority), *lists])
+    stack.callback(process.wait, 10)
+    stack.callback(process.terminate)
+    wait_until_serving(folder / "run" / "proxy-0.json", 300)
+    return Road(OTHER, port, (process.pid,))
 
 
 def _mitmdump(stack: contextlib.ExitStack, folder: Path, authority: Path) -> Road:
@@ -194,7 +224,11 @@ def measure(options: argparse.Namespace, folder: Path) -> None:
     subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
     pages = web.pages[: options.rounds * options.pages]
     sessions = [pages[start : start + _SESSION] for start in range(0, len(pages), _SESSION)]
-    with web.serving(), roads(folder, web.authority, options.lists or [], options.only) as found, sync_playwright() as playwright:
+    with (
+        web.serving(),
+        roads(folder, web.authority, options.lists or [], options.only, options.against) as found,
+        sync_playwright() as playwright,
+    ):
         arguments = [
             "--no-sandbox",
             "--disable-gpu",
@@ -224,6 +258,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--pages", type=int, default=20, help="a round")
     parser.add_argument("--only", nargs="*", default=[], help=f"beside direct and ours: {OURS_H2!r}, {STOCK!r}, {SQUID!r}")
+    parser.add_argument("--against", type=Path, help="another checkout, whose worker takes part")
     parser.add_argument(
         "--lists", nargs="*", help="Adblock lists; by default EasyList and EasyPrivacy of the test data, if there"
     )

@@ -1,6 +1,6 @@
 """A new intercepted TLS connection with one request: CPU of the proxy, GatewayFilter, mitmdump and squid with ssl-bump in turns.
 
-    python scripts/bench/bench_handshakes.py [--rounds N] [--connections N] [--only NAME ...]
+    python scripts/bench/bench_handshakes.py [--rounds N] [--connections N] [--only NAME ...] [--against CHECKOUT]
 
 Each connection is a CONNECT, a handshake (TLS 1.3), one GET with a browser's header fields, and the end, to the 120 hosts of
 browsing_web.py in turn; the proxy makes a connection to the origin, or uses one that it kept. Included are handshakes, decision
@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", type=int, default=480)
     parser.add_argument("--only", nargs="*", default=[], help=f"peers beside ours: {STOCK!r}, {SQUID!r}")
+    parser.add_argument("--against", type=Path, help="another checkout, whose worker takes part")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.inside:
@@ -129,7 +130,7 @@ def main() -> None:
         web = Web(folder / "web", make_graph())
         (folder / "hosts").write_text(web.addresses())
         subprocess.run(["mount", "--bind", str(folder / "hosts"), "/etc/hosts"], check=True)
-        with web.serving(), roads(folder, web.authority, [], options.only) as found:
+        with web.serving(), roads(folder, web.authority, [], options.only, options.against) as found:
             run([road for road in found if road.name != DIRECT], web, options.rounds, options.connections)
 
 
