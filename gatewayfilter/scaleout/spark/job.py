@@ -3,6 +3,7 @@
 Each micro-batch runs inside foreachBatch: the rules in force are looked up, broadcast when they changed, and name their version
 on every row; Spark would never see a broadcast that is bound anew outside. A micro-batch that is run again after a crash
 replaces its own folder of Parquet files, so that they hold each record once; in Kafka its answers have the keys of before.
+Records are decided and counted in one pass, and written once: no rows are kept between passes, none are shuffled.
 
 Source: [ad-traffic §2.3]: the driver looks for new rules and broadcasts them to the workers.
 """
@@ -10,17 +11,21 @@ Source: [ad-traffic §2.3]: the driver looks for new rules and broadcasts them t
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812  # as Spark's own documentation names it
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, match_batch
+from gatewayfilter.scaleout.spark.output_folder import OutputFolder
+from gatewayfilter.scaleout.spark.partition_counts import DEAD, RECORDS, PartitionCounts
+from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, decide_batch, with_verdicts
 from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
 
 if TYPE_CHECKING:
@@ -41,6 +46,13 @@ _KEY: Final = StructField("key", StringType())
 _ANSWER_TYPE: Final = StructType(
     [_KEY, *RECORD_TYPE.fields, *(StructField(column.name, _SPARK_TYPES[column.type]) for column in VERDICT)]
 )
+_PART: Final = StructField("part", StringType())
+"""What a row is, by the folder that it is for: records, dead, counts."""
+_OUTPUT: Final = pa.schema([("key", pa.string()), *RECORD, *VERDICT, ("part", pa.string())])
+_COUNTED: Final = pa.schema(
+    [_OUTPUT.field(name) for name in ("time", "category", "rule", "bytes", "status", "rules_version", "part")]
+)
+_OUTPUT_TYPE: Final = StructType([*_ANSWER_TYPE.fields, _PART])
 _INPUT: Final = "input"
 KAFKA_RECORDS: Final = StructType([_KEY, StructField(_INPUT, StringType()), *RECORD_TYPE.fields])
 
@@ -110,15 +122,18 @@ class SparkJob:
             number: of the micro-batch; the same when it is run again.
         """
         self._refresh()
-        rules = partial(decide_partition, self._sent, self._version, self._options.off_categories)
-        answered = frame.mapInArrow(rules, _ANSWER_TYPE)
+        rules = partial(decide_partition, self._sent, self._version, self._options.off_categories, self._options.window_s)
+        answered = frame.mapInArrow(rules, _OUTPUT_TYPE)
         outputs = [name for name in (self._options.output_topic, self._options.dead_topic, self._options.output) if name]
-        if len(outputs) > 1 or self._options.output:
+        if len(outputs) > 1:
             answered = answered.persist()  # decided once, written to several places
         try:
-            self._write(answered, number)
+            if self._options.output:
+                OutputFolder(self._spark, self._options.output).write(answered, number)
+            self._send(answered)
         finally:
-            answered.unpersist()
+            if len(outputs) > 1:
+                answered.unpersist()
 
     def _refresh(self) -> None:
         """Broadcasts the rules in force when they changed; the old ones are released."""
@@ -153,30 +168,33 @@ class SparkJob:
         place = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
         return frame.select(F.md5(place).alias("key"), F.col("value").alias(_INPUT))
 
-    def _write(self, answered: DataFrame, number: int) -> None:
+    def _send(self, answered: DataFrame) -> None:
         options = self._options
-        good, dead = answered.where("error IS NULL"), answered.where("error IS NOT NULL")
-        if options.output:
-            good.write.mode("overwrite").parquet(f"{options.output}/records/batch={number}")
-            dead.write.mode("overwrite").parquet(f"{options.output}/dead/batch={number}")
-            if options.window_s:
-                _counts(good, options.window_s).write.mode("overwrite").parquet(f"{options.output}/counts/batch={number}")
-        for topic, frame in ((options.output_topic, good), (options.dead_topic, dead)):
+        for topic, part in ((options.output_topic, RECORDS), (options.dead_topic, DEAD)):
             if topic:
-                names = [name for name in frame.columns if name != "key"]
+                names = [field.name for field in _ANSWER_TYPE.fields if field.name != "key"]
+                frame = answered.where(F.col("part") == part)
                 value = F.to_json(F.struct(*names)).alias("value")
                 writer = frame.select("key", value).write.format("kafka").option("kafka.bootstrap.servers", options.brokers)
                 writer.options(**options.properties).option("topic", topic).save()
 
 
 def decide_partition(
-    sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], window_s: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a partition with their verdicts; runs in Spark's Python workers."""
+    """Yields the batches of a partition with their verdicts, and its counts; runs in Spark's Python workers."""
     rules = _opened(_Sent(sent, version), off_categories)
-    schema = pa.schema([("key", pa.string()), *RECORD, *VERDICT])
+    counts = PartitionCounts(window_s)
+    parts = pa.array([RECORDS, DEAD])
     for batch in batches:
-        yield _aligned(match_batch(_parsed(batch), rules), schema)
+        records = _parsed(batch)
+        decided = decide_batch(records, rules)
+        is_dead = decided.numbers >= len(decided.verdicts)
+        answered = with_verdicts(records, decided, version).append_column("part", parts.take(pa.array(is_dead.astype(np.int8))))
+        yield _aligned(answered, _OUTPUT)
+        if window_s:
+            counts.add(records, decided, time.time())
+    yield _aligned(pa.RecordBatch.from_pylist(counts.rows(version), schema=_COUNTED), _OUTPUT)
 
 
 class _Sent:
@@ -228,17 +246,3 @@ def _aligned(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for column in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _counts(frame: DataFrame, window_s: int) -> DataFrame:
-    """Returns counts of records: window, dimension, value, records and blocked ones."""
-    start = (F.floor(F.coalesce(F.col("time"), F.unix_timestamp()) / window_s) * window_s).cast("long")
-    host = F.lower(F.regexp_extract("url", r"^[a-zA-Z]+://([^/?#]*)", 1))
-    network = F.when(F.col("client").contains("."), F.regexp_replace("client", r"\.\d+$", ".0/24")).otherwise(F.col("client"))
-    rule = F.when(F.col("rule") != "", F.concat_ws(": ", "source_list", "rule")).otherwise("")
-    values = {"host": host, "category": F.col("category"), "rule": rule, "network": F.coalesce(network, F.lit(""))}
-    pairs = [F.struct(F.lit(name).alias("dimension"), value.alias("value")) for name, value in values.items()]
-    exploded = frame.select(start.alias("window"), "action", "rules_version", F.explode(F.array(*pairs)).alias("pair"))
-    return exploded.groupBy("window", "rules_version", "pair.dimension", "pair.value").agg(
-        F.count("*").alias("records"), F.sum((F.col("action") == "block").cast("long")).alias("blocked")
-    )

@@ -43,6 +43,8 @@ def session(master: str = "", jars: str = "", settings: dict[str, str] | None = 
         "spark.ui.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
         "spark.sql.session.timeZone": "UTC",
+        # A file for each kind of row at once (OutputFolder): otherwise Spark sorts the rows by kind.
+        "spark.sql.maxConcurrentOutputFileWriters": "4",
         **(settings or {}),
     }
     for name, value in chosen.items():

@@ -1,0 +1,34 @@
+"""Counts of a partition: rows that add up the batches of it."""
+
+import pyarrow as pa
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.model import Source
+from gatewayfilter.scaleout.spark.partition_counts import PartitionCounts
+from gatewayfilter.scaleout.stream.batch import RECORD, decide_batch
+from gatewayfilter.scaleout.stream.rule_set import RuleSet
+
+
+def test_the_counts_of_batches_are_added_up() -> None:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_keys(builder.add_source(Source("black", category="gambling")), [".bad.test"])
+    rules = RuleSet.of_engine(FilterEngine(Snapshot.from_bytes(builder.build())), "v1")
+    counts = PartitionCounts(60)
+    for time in (61.0, 61.0, 121.0):
+        records = [
+            {"url": "http://bad.test/x", "time": time, "client": "192.0.2.9"},
+            {"url": "http://Bad.test:80/y", "time": time, "client": "2001:db8::1"},
+            {"url": "no url", "time": time},
+        ]
+        batch = pa.RecordBatch.from_pylist(records, schema=RECORD)
+        counts.add(batch, decide_batch(batch, rules), 0.0)
+    found = {(row["time"], row["category"], row["rule"]): (row["bytes"], row["status"]) for row in counts.rows("v1")}
+    assert found == {
+        (60.0, "host", "bad.test"): (2, 2), (60.0, "host", "bad.test:80"): (2, 2), (120.0, "host", "bad.test"): (1, 1),
+        (120.0, "host", "bad.test:80"): (1, 1), (60.0, "category", "gambling"): (4, 4), (120.0, "category", "gambling"): (2, 2),
+        (60.0, "rule", "black: .bad.test"): (4, 4), (120.0, "rule", "black: .bad.test"): (2, 2),
+        (60.0, "network", "192.0.2.0/24"): (2, 2), (60.0, "network", "2001:db8::/48"): (2, 2),
+        (120.0, "network", "192.0.2.0/24"): (1, 1), (120.0, "network", "2001:db8::/48"): (1, 1),
+    }  # fmt: skip
+    assert {row["part"] for row in counts.rows("v1")} == {"counts"}
