@@ -328,3 +328,9 @@ def test_the_quick_look_misses_no_parameter(name: str, write: Callable[[str], st
 @pytest.mark.parametrize("query", ["?a=1", "?ab=1&c", "?x=%2F%3A", "?", "?A", "?a%20=1"])
 def test_the_quick_look_passes_over_other_parameters(query: str) -> None:
     assert not may_name(query, spellings("b"))
+
+
+@pytest.mark.parametrize(("line", "expected"), [("//", False), ("/a/", True), ("/a", False), ("a/", False)])
+def test_a_regular_expression_stands_between_slashes(line: str, expected: bool) -> None:  # noqa: FBT001
+    [rule] = parse_line(line).rules
+    assert rule.is_regex is expected
