@@ -144,7 +144,7 @@ test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian 
 	@scripts/packages/make-installed dist .cache/installed
 	@[ "$$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || scripts/packages/make-bare-debian .cache/bare-debian \
 	    || echo "debootstrap can make no bare Debian here: the tests of the Debian package are left out"
-	@$(BIN)/python -m pytest -m packages -p no:randomly $(ARGS)
+	@$(BIN)/python -m pytest tests/packages -m packages -p no:randomly $(ARGS)
 
 .PHONY: sbom
 sbom: $(RUNTIME) ## Print what the program consists of as CycloneDX, with hashes and licences (ARGS=--licences: a list)

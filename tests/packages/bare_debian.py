@@ -60,7 +60,7 @@ def bare_debian(folder: Path, bare: Path, packages: Path) -> Iterator[BareDebian
         process = subprocess.Popen(command, stdout=file, stderr=file)
     box = BareDebian(process, log)
     try:
-        until(f"systemd; {log}", lambda: process.poll() is not None or box.booted, 60)
+        until(f"systemd; {log}", lambda: process.poll() is not None or box.booted, 120)
         assert process.poll() is None, log.read_text()[-3000:]
         yield box
     finally:

@@ -11,7 +11,7 @@ import pytest
 from tests.netns.netns_network import until
 from tests.packages.bare_debian import BareDebian, bare_debian, commands_of
 
-pytestmark = [pytest.mark.packages, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.packages, pytest.mark.real, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs/install.md"
 STATE = "/var/lib/gatewayfilter"
@@ -67,9 +67,9 @@ def test_the_package_installs_filters_gates_and_goes(box: BareDebian) -> None:
 def _becomes_a_gateway(box: BareDebian) -> None:
     (gating,) = commands_of(GUIDE, "gateway")
     box.type(gating)
-    until("rules", lambda: "inet gatewayfilter" in box.run("nft", "list", "tables").stdout, 30)
+    until("rules", lambda: "inet gatewayfilter" in box.run("nft", "list", "tables").stdout, 120)
     redirected = ("--resolve", "blocked.gatewayfilter.test:80:203.0.113.7", BLOCKED)
-    until("the block page", lambda: box.from_client(*redirected) == "403", 30)
+    until("the block page", lambda: box.from_client(*redirected) == "403", 120)
 
 
 def _is_upgraded_and_not_set_back(box: BareDebian) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.e2e_gateway import until
 
-pytestmark = [pytest.mark.packages, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.packages, pytest.mark.real, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".cache/installed"
 
@@ -80,7 +80,7 @@ def test_the_installed_wheel_filters(installed: Path, tmp_path: Path) -> None:
     run = [str(installed), "--data-dir", str(state), "run", "--listen", "127.0.0.1:0", "--workers", "1", "--no-web"]
     process = subprocess.Popen(run, stdout=log, stderr=log, cwd=tmp_path, env=environment)
     try:
-        until("readiness", lambda: process.poll() is not None or listening(state), 120)
+        until("readiness", lambda: process.poll() is not None or listening(state), 180)
         line = ["curl", "-s", "-i", "-m", "20", "-x", f"http://{listening(state)}", "http://blocked.gatewayfilter.test/"]
         page = subprocess.run(line, capture_output=True, text=True, check=False).stdout
     finally:
