@@ -1,6 +1,7 @@
 """The offers of unknown pages to the crawler, each once a minute at most."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -25,7 +26,7 @@ class UnknownPages:
     def __init__(self, sink: CrawlRequestSink, clock: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
         self._clock = clock
-        self._offered: dict[str, float] = {}
+        self._offered: OrderedDict[str, float] = OrderedDict()
 
     def offer(self, request: Request, *, frames: bool) -> bool:
         """Queues a page.
@@ -47,7 +48,7 @@ class UnknownPages:
             return False
         self._offered.pop(text, None)
         if len(self._offered) >= _MOST_REMEMBERED:
-            del self._offered[next(iter(self._offered))]
+            self._offered.popitem(last=False)
         self._offered[text] = now
         return True
 
