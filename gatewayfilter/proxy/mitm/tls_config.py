@@ -51,6 +51,12 @@ class GatewayCertStore(certs.CertStore):
             del queue[: MOST_CERTIFICATES // 2]
             self.certs = {name: kept for name, kept in self.certs.items() if id(kept) not in old}
 
+    def forget(self, entry: certs.CertStoreEntry) -> None:
+        """Drops a certificate that was made: the next one for its name is made anew. Others are kept."""
+        if entry in self.expire_queue:
+            self.expire_queue.remove(entry)
+            self.certs = {name: kept for name, kept in self.certs.items() if kept is not entry}
+
 
 class Bounded[K: Hashable, V](dict[K, V]):
     """A table that drops its older half when it is full.
@@ -72,10 +78,20 @@ class Bounded[K: Hashable, V](dict[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A certificate and its key as OpenSSL takes them."""
+    """A certificate and its key as OpenSSL takes them, and when it is valid (Unix seconds)."""
 
+    entry: certs.CertStoreEntry
     certificate: crypto.X509
     key: crypto.PKey
+    begins: float
+    ends: float
+
+    @classmethod
+    def of(cls, entry: certs.CertStoreEntry) -> "_Leaf":
+        found = entry.cert.to_cryptography()
+        key = crypto.PKey.from_cryptography_key(entry.privatekey)
+        begins, ends = found.not_valid_before_utc.timestamp(), found.not_valid_after_utc.timestamp()
+        return cls(entry, crypto.X509.from_cryptography(found), key, begins, ends)
 
 
 type _Peer = tuple[object, ...]
@@ -106,13 +122,20 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
     Args:
         http2_clients: which clients get HTTP/2.
         clock: monotonic seconds.
+        now: Unix seconds.
     """
 
     name = "tlsconfig"
 
-    def __init__(self, http2_clients: Http2Clients = Http2Clients.OFFERED, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        http2_clients: Http2Clients = Http2Clients.OFFERED,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._spares_http2 = http2_clients is Http2Clients.NEEDED
         self._clock = clock
+        self._now = now
         self._for_clients: SSL.Context | None = None
         self._for_origins: SSL.Context | None = None
         self._leaves: Bounded[tuple[object, ...], _Leaf] = Bounded(MOST_CERTIFICATES)
@@ -261,9 +284,11 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         key = (client.sni or client.sockname[0], server.address[0] if server.address else None)
         leaf = self._leaves.get(key)
         if leaf is None:
-            entry = self.get_cert(context)
-            certificate = crypto.X509.from_cryptography(entry.cert.to_cryptography())
-            leaf = self._leaves[key] = _Leaf(certificate, crypto.PKey.from_cryptography_key(entry.privatekey))
+            leaf = self._leaves[key] = _Leaf.of(self.get_cert(context))
+        if not leaf.begins <= self._now() < leaf.ends and isinstance(self.certstore, GatewayCertStore):
+            # It is old, or was made while the clock was wrong.
+            self.certstore.forget(leaf.entry)
+            leaf = self._leaves[key] = _Leaf.of(self.get_cert(context))
         return leaf
 
     def _is_usual(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -151,6 +152,27 @@ async def test_an_origin_is_offered_what_its_client_uses(
         for _ in range(2):
             assert (await ask(gateway, origin.port, client_tls))[0] == "200"
     assert origin.protocols == ["http/1.1"] * 2
+
+
+async def test_a_certificate_made_by_a_wrong_clock_is_made_anew(
+    start_gateway: StartGateway, authority: trustme.CA, client_tls: ssl.SSLContext
+) -> None:
+    async with start_gateway() as gateway, TlsOrigin(authority, "localhost").running() as origin, asyncio.timeout(20):
+
+        async def shown() -> bytes | None:
+            return (await ask(gateway, origin.port, client_tls))[1].getpeercert(binary_form=True)
+
+        first = [await shown() for _ in range(3)]
+        assert len(set(first)) == 1
+        found = gateway.master.addons.get("tlsconfig")
+        assert isinstance(found, GatewayTlsConfig)
+        for days in (-30, 400):
+            found._now = lambda days=days: time.time() + days * 86_400
+            assert await shown() not in first
+        found._now = time.time
+        second = [await shown() for _ in range(2)]
+        assert len({*first, *second}) == 2
+        assert len(set(second)) == 1
 
 
 def test_a_full_table_drops_its_older_half() -> None:
