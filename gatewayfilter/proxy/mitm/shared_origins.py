@@ -234,7 +234,9 @@ class SharedOrigins:
     def _detach(self, handler: ConnectionHandler, server: Server) -> _Parked | None:
         """Takes an idle connection off its client, `None` if it is in use or not to be shared."""
         sharing, io = sharing_of(server), handler.transports.get(server)
-        if sharing is None or sharing.key is None or sharing.bound or io is None or not _is_at_rest(server, io):
+        if sharing is None or sharing.key is None or sharing.bound or sharing.http_layer is None:
+            return None
+        if io is None or not _is_at_rest(server, io):
             return None
         found = sharing.http_layer.connections.get(server)
         made: SSL.Connection | None = None
@@ -257,6 +259,7 @@ class SharedOrigins:
         parked = _Parked(self, sharing.key, transport, Adopted(server, made, *verified, sharing.opened_at), self._clock())
         transport.set_protocol(parked)
         set_on(writer, "_transport", _Detached())  # it closes its transport when it is collected
+        sharing.http_layer = sharing.adopted = None
         server.state = ConnectionState.CLOSED  # until its layers hear of it
         return parked
 

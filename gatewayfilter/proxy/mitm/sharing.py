@@ -41,7 +41,7 @@ class Sharing:
     """What the pool needs of a connection that is opened for a request.
 
     Attributes:
-        http_layer: has the layers of the connection.
+        http_layer: has the layers of the connection; `None` when the pool has taken it, which keeps no client's layers alive.
         may_adopt: the request may be sent again if an idle connection turns out to be closed.
         key: what another connection must equal to be shared; `None` where the pool is off.
         bound: the connection belongs to its client.
@@ -49,7 +49,7 @@ class Sharing:
         opened_at: when it was made, monotonic seconds.
     """
 
-    http_layer: HttpLayer
+    http_layer: HttpLayer | None
     may_adopt: bool
     key: Key | None = None
     bound: bool = False

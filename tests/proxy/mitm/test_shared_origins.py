@@ -121,6 +121,11 @@ async def test_the_next_client_gets_the_connection(
         for number in range(4):
             assert (await visit(gateway, origin, str(number), tls=client_tls if secure else None)).endswith(b"\r\n\r\nok")
             await left(gateway, 1)
+            (parked,) = gateway.master._shared._parked
+            sharing = sharing_of(parked.tls.before)
+            assert sharing is not None
+            assert sharing.http_layer is None  # earlier clients are not kept in memory
+            assert sharing.adopted is None
         assert origin.requests == [(1, "0"), (1, "1"), (1, "2"), (1, "3")]
         assert gateway.master._shared._counters["origin_connections_shared"] == 3
 
