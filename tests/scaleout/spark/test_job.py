@@ -25,6 +25,7 @@ pytest.importorskip("pyspark")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(500)]
 RECORDS = 12_000
+PER_BATCH = 500
 
 
 def _publish(folder: Path, listed: str) -> None:
@@ -114,7 +115,7 @@ def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
     _publish(tmp_path / "rules", "bad.test")
     urls = [f"http://{'bad' if number % 4 == 0 else 'h'}.test/{number}" for number in range(RECORDS)]
     _send(broker, [json.dumps({"url": url, "time": 60.0}).encode() for url in urls], "executor-in")
-    job = _job(broker, tmp_path, topic="executor-in", master="local-cluster[2,1,1024]", most=500)
+    job = _job(broker, tmp_path, topic="executor-in", master="local-cluster[2,1,1024]", most=PER_BATCH)
     try:
         _until(lambda: len(_batches(tmp_path)) >= 2, tmp_path, job)
         executors = [
@@ -126,14 +127,18 @@ def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
         _until(lambda: len(_batches(tmp_path)) >= before + 2, tmp_path, job)  # one may have been under way without it
         words = "Spark executor, one of two | the second micro-batch after it is committed"
         record_property("recovery", f"{words} | {time.monotonic() - killed:.1f}")
-        _until(lambda: len(_batches(tmp_path)) * 500 >= RECORDS, tmp_path, job)
     finally:
         os.killpg(job.pid, 9)
         job.wait(30)
-    records = _rows(tmp_path, "records")
-    assert sorted(row["url"] for row in records) == sorted(urls)
-    hosts = [row for row in _rows(tmp_path, "counts") if row["dimension"] == "host"]
-    assert sum(row["records"] for row in hosts) == RECORDS
+    committed = _batches(tmp_path)
+    records = [row for name in committed for row in _rows(tmp_path, f"records/{name}")]
+    numbers = sorted(int(row["url"].rpartition("/")[2]) for row in records)
+    for partition in (0, 1):  # what is committed is the beginning of each partition, without a gap and without a repetition
+        found = [number for number in numbers if number % 2 == partition]
+        assert found == list(range(partition, 2 * len(found), 2))
+    assert len(numbers) >= 2 * PER_BATCH
+    counts = [row for name in committed for row in _rows(tmp_path, f"counts/{name}")]
+    assert sum(row["records"] for row in counts if row["dimension"] == "host") == len(numbers)
 
 
 def _command(process: psutil.Process) -> str:
