@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.input_checks import INPUT_CHECKS, SEEDS
 
-EXAMPLES = int(os.environ.get("GATEWAYFILTER_FUZZ_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("GATEWAYFILTER_TEST_EXAMPLES", "300"))
 
 CASES: tuple[tuple[str, bytes], ...] = (("canonical-url", b"\x80"),)
 """Inputs that failed once: the check, and what it got."""

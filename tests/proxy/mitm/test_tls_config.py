@@ -5,6 +5,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -154,6 +155,10 @@ async def test_an_origin_is_offered_what_its_client_uses(
     assert origin.protocols == ["http/1.1"] * 2
 
 
+def _in_days(days: int) -> float:
+    return time.time() + days * 86_400
+
+
 async def test_a_certificate_made_by_a_wrong_clock_is_made_anew(
     start_gateway: StartGateway, authority: trustme.CA, client_tls: ssl.SSLContext
 ) -> None:
@@ -167,7 +172,7 @@ async def test_a_certificate_made_by_a_wrong_clock_is_made_anew(
         found = gateway.master.addons.get("tlsconfig")
         assert isinstance(found, GatewayTlsConfig)
         for days in (-30, 400):
-            found._now = lambda days=days: time.time() + days * 86_400
+            found._now = partial(_in_days, days)
             assert await shown() not in first
         found._now = time.time
         second = [await shown() for _ in range(2)]
