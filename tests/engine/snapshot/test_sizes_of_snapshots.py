@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.snapshot.folder import POINTER
+from gatewayfilter.engine.snapshot.sizes import POINTER
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.engine.snapshot.sizes import published_sizes
 
