@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.snapshot.sizes import POINTER
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
-from gatewayfilter.engine.snapshot.sizes import published_sizes
+from gatewayfilter.engine.snapshot.sizes import POINTER, published_sizes
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no snapshot"])
