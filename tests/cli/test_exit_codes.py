@@ -125,7 +125,8 @@ def test_what_is_not_there_has_code_1(command: str, cli: Cli, tmp_path: Path, mo
     answer = cli(*command.split(), *NAMED[command])
     output = answer.result.output
     assert (answer.code, output) == (1, output)
-    assert 1 <= len(output.splitlines()) <= 2
+    told = [line for line in output.splitlines() if not line.startswith("searching ")]  # progress, on a machine that is busy
+    assert 1 <= len(told) <= 2
 
 
 @pytest.mark.parametrize("command", sorted(NAMED.keys() | WITHOUT))
