@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from tests.structure.source_tree import PACKAGE, functions, modules, name_of, text_of
 
 MODULE_LINES = 400
@@ -14,6 +16,7 @@ def test_modules_are_short() -> None:
     assert {name: count for name, count in lines.items() if count > MODULE_LINES} == {}
 
 
+@pytest.mark.slow
 def test_functions_are_short() -> None:
     long = {
         f"{name_of(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
@@ -31,6 +34,7 @@ def test_folders_hold_few_modules() -> None:
     assert {folder: count for folder, count in counts.items() if count > FOLDER_MODULES} == {}
 
 
+@pytest.mark.slow
 def test_the_limits_see_the_tree() -> None:
     assert len(modules()) > 300
     assert sum(1 for path in modules() for _ in functions(path)) > 2000

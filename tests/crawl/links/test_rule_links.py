@@ -35,6 +35,7 @@ def test_rule_links(table: str, html: str, links: list[str]) -> None:
     assert [link.text for link in rule_links(result, BASE, Settings().crawl)] == links
 
 
+@pytest.mark.slow
 async def test_links_of_harmless_pages_with_a_rule_are_crawled(origin: Origin, tmp_path: Path) -> None:
     origin.answers["/index"] = reply(b'<p>knitting</p><a class=story href="/story/1"> <a href="/about">')
     origin.answers["/story/1"] = reply(b"<p>more knitting</p>")

@@ -75,6 +75,7 @@ def test_pages_of_the_system_are_shown(tmp_path: Path, path: str) -> None:
         assert 'lang="zh' in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("identity", [VIEWER, APPROVER], ids=["viewer", "approver"])
 def test_they_are_for_admins(tmp_path: Path, identity: Identity) -> None:
     with dashboard(tmp_path, identity) as web:

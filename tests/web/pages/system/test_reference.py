@@ -8,6 +8,7 @@ from gatewayfilter.web.pages.system.reference import kind, operations_by_subject
 from tests.web.web_fakes import dashboard
 
 
+@pytest.mark.slow
 def test_the_page_names_every_operation_and_each_is_described(tmp_path: Path) -> None:
     with dashboard(tmp_path) as web:
         document = web.client.get("/api/v1/openapi.json").json()
