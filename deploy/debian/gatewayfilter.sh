@@ -6,6 +6,10 @@ program=/usr/lib/gatewayfilter/bin/gatewayfilter
 case "${1:-}" in
 "" | --help | -h | --version | match) exec "$program" "$@" ;;
 esac
+# squid starts its helpers as its own user; with --socket they read neither settings nor state.
+if [ "${1:-} ${2:-}" = "helper squid" ] && [ "$(id -u)" != 0 ]; then
+    exec "$program" "$@"
+fi
 export GATEWAYFILTER_CONFIG="${GATEWAYFILTER_CONFIG:-/etc/gatewayfilter.toml}"
 export GATEWAYFILTER_DATA_DIR="${GATEWAYFILTER_DATA_DIR:-/var/lib/gatewayfilter}"
 if [ "$(id -un)" = gatewayfilter ]; then

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.group(
     "helper",
     cls=FilterGroup,
-    examples=("gatewayfilter helper squid --socket /run/gatewayfilter/helper.sock", "gatewayfilter helper daemon"),
+    examples=("gatewayfilter helper squid --socket /run/gatewayfilter/squid/helper.sock", "gatewayfilter helper daemon"),
     short_help="Decide for other proxies, such as squid.",
 )
 def helper_group() -> None:
@@ -28,7 +28,7 @@ def helper_group() -> None:
     "squid",
     cls=FilterCommand,
     examples=(
-        "gatewayfilter helper squid --socket /run/gatewayfilter/helper.sock",
+        "gatewayfilter helper squid --socket /run/gatewayfilter/squid/helper.sock",
         "gatewayfilter helper squid --protocol rewrite",
     ),
     short_help="A helper process for squid.",
@@ -81,7 +81,7 @@ def squid(invocation: Invocation, *, protocol: str, path: Path | None, on_error:
 @helper_group.command(
     "daemon",
     cls=FilterCommand,
-    examples=("GATEWAYFILTER_HELPER__SOCKET=/run/gatewayfilter/helper.sock gatewayfilter helper daemon",),
+    examples=("GATEWAYFILTER_HELPER__SOCKET=/run/gatewayfilter/squid/helper.sock gatewayfilter helper daemon",),
     short_help="Serve other proxies without running a proxy.",
 )
 @click.pass_obj

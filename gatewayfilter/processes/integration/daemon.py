@@ -140,5 +140,5 @@ def usable_socket(settings: Settings) -> Path:
         StartupError: none is set.
     """
     if settings.helper.socket is None:
-        raise StartupError("helper.socket is not set: give the path of a Unix socket, as /run/gatewayfilter/helper.sock")
+        raise StartupError("helper.socket is not set: give the path of a Unix socket, as /run/gatewayfilter/squid/helper.sock")
     return settings.helper.socket

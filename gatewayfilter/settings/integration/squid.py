@@ -16,7 +16,7 @@ class HelperSettings(Section):
     """Decisions for squid by its helper protocols."""
 
     socket: Path | None = None
-    """Unix socket over which helper processes ask for decisions, as `/run/gatewayfilter/helper.sock`; empty for none."""
+    """Unix socket over which helper processes ask for decisions, as `/run/gatewayfilter/squid/helper.sock`; empty for none."""
     group: str = ""
     """Group whose members may use `helper.socket`, as squid's `proxy`; empty means the filter's own user alone."""
     ttl_s: int = Field(default=0, ge=0, le=3_600)
