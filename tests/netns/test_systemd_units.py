@@ -75,6 +75,23 @@ def test_the_rules_are_loaded_kept_and_taken_back(box: Box) -> None:
     box.systemctl("start", FILTER)
 
 
+def test_squids_group_may_use_the_socket_of_its_helpers(box: Box) -> None:
+    socket, settings = "/run/gatewayfilter/squid/helper.sock", f"/run/systemd/system/{FILTER}.d"
+    box.run("usermod", "-aG", "proxy", "gatewayfilter")
+    box.run("mkdir", "-p", settings)
+    names = f"Environment=GATEWAYFILTER_HELPER__SOCKET={socket} GATEWAYFILTER_HELPER__GROUP=proxy"
+    box.run("sh", "-c", f"printf '[Service]\\n{names}\\n' > {settings}/squid.conf")
+    box.systemctl("daemon-reload")
+    box.systemctl("restart", FILTER)
+    until("the socket", lambda: box.run("stat", "-c", "%U:%G %a", socket).stdout == "gatewayfilter:proxy 660\n")
+    helper = f"/usr/local/lib/gatewayfilter/bin/gatewayfilter helper squid --on-error block --socket {socket}"
+    line = "192.0.2.7 - GET http://allowed.example/ - - -"
+    asked = box.run("setpriv", "--reuid=proxy", "--regid=proxy", "--clear-groups", "sh", "-c", f"echo '{line}' | {helper}")
+    assert asked.stdout.startswith("OK"), asked.stdout + asked.stderr + journal(box, FILTER)
+    box.run("rm", "-r", settings)
+    box.systemctl("daemon-reload")
+
+
 def test_stopping_drains_and_is_a_success(box: Box) -> None:
     box.systemctl("stop", FILTER)
     assert box.shown(FILTER, "Result") == "success"  # neither killed nor timed out
