@@ -1,5 +1,6 @@
 """What all tables of the settings file have in common."""
 
+from ipaddress import ip_network
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
@@ -23,8 +24,16 @@ def _checked_listen(value: str) -> str:
     return value
 
 
+def _checked_networks(value: tuple[str, ...]) -> tuple[str, ...]:
+    for network in value:
+        ip_network(network)
+    return value
+
+
 Listen = Annotated[str, AfterValidator(_checked_listen)]
 """An address `HOST:PORT` to listen on; empty means that nothing listens."""
+Networks = Annotated[tuple[str, ...], AfterValidator(_checked_networks)]
+"""IP networks in CIDR notation; a single address is one of its own."""
 
 
 class Section(BaseModel):

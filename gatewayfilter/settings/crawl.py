@@ -2,13 +2,12 @@
 
 import re
 from enum import StrEnum
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from gatewayfilter.settings.base import Section
+from gatewayfilter.settings.base import Networks, Section
 
 
 class RobotsRule(StrEnum):
@@ -74,7 +73,7 @@ class CrawlTask(Section):
 class CrawlSettings(Section):
     """How pages are fetched."""
 
-    allow_networks: tuple[str, ...] = ()
+    allow_networks: Networks = ()
     """Private address ranges that may be crawled, e.g. `["127.0.0.0/8"]`; everything private is refused otherwise."""
     allow_ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
     """Ports that may be crawled on public addresses; `allow_networks` may be crawled on any."""
@@ -126,10 +125,3 @@ class CrawlSettings(Section):
     """What the crawler calls itself."""
     upstream_ca: Path | None = None
     """A PEM file of further authorities to trust when crawling."""
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for item in value:
-            ip_network(item)
-        return value

@@ -1,12 +1,11 @@
 """Settings of sections `[proxy]` and `[tls]`."""
 
 from enum import StrEnum
-from ipaddress import ip_network
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from gatewayfilter.settings.base import Section, split_address
+from gatewayfilter.settings.base import Networks, Section, split_address
 
 
 class UnknownRule(StrEnum):
@@ -66,7 +65,7 @@ class ProxySettings(Section):
     """Time limit of `inspect` for a page, including the wait for its turn, in milliseconds; then `on_error` decides."""
     on_error: OnError = OnError.ALLOW
     """A request on which the filter itself fails: `allow` or `block`."""
-    allow_networks: tuple[str, ...] = ()
+    allow_networks: Networks = ()
     """Internal networks that clients may reach through the proxy by any name, e.g. `["10.0.0.0/8"]`; public ones are open."""
     raw_tcp: RawTcpRule = RawTcpRule.KNOWN
     """Tunnels with neither HTTP nor TLS: `off` none, `known` to spliced hosts, `on` to all allowed hosts."""
@@ -104,13 +103,6 @@ class ProxySettings(Section):
     @classmethod
     def _is_address(cls, value: str) -> str:
         split_address(value)
-        return value
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for item in value:
-            ip_network(item)
         return value
 
     @field_validator("stall_s")

@@ -1,13 +1,13 @@
 """The ICAP server: connections, their bounds and deadlines."""
 
 import asyncio
-import ipaddress
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
+from gatewayfilter.addresses.served_networks import ServedNetworks
 from gatewayfilter.integration.icap import answers
 from gatewayfilter.integration.icap.messages import LONGEST_HEAD, IcapError, read_request
 from gatewayfilter.integration.icap.service import IcapService
@@ -34,7 +34,7 @@ class IcapServer:
     def __init__(self, service: IcapService, counters: Counters, networks: Sequence[IPv4Network | IPv6Network] = ()) -> None:
         self._service = service
         self._counters = counters
-        self._networks = tuple(networks)
+        self._served = ServedNetworks(networks)
         self._writers: set[asyncio.StreamWriter] = set()
 
     async def start(self, host: str, port: int) -> asyncio.Server:
@@ -84,10 +84,4 @@ class IcapServer:
 
     def _may_use(self, writer: asyncio.StreamWriter) -> bool:
         peer = writer.get_extra_info("peername")
-        try:
-            address = ipaddress.ip_address(str(peer[0]).partition("%")[0])
-        except (TypeError, ValueError, IndexError):
-            return False
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            address = address.ipv4_mapped
-        return address.is_loopback or any(address in network for network in self._networks)
+        return bool(peer) and self._served.admits(str(peer[0]))

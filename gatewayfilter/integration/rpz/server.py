@@ -1,7 +1,6 @@
 """The server of the zone: SOA, AXFR and IXFR over TCP, SOA over UDP, and NOTIFY to resolvers."""
 
 import asyncio
-import ipaddress
 import logging
 import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,6 +8,7 @@ from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
+from gatewayfilter.addresses.served_networks import ServedNetworks
 from gatewayfilter.integration.rpz import messages as dns
 from gatewayfilter.integration.rpz.messages import MessageError, Query
 from gatewayfilter.integration.rpz.tsig import TsigKey
@@ -55,7 +55,7 @@ class RpzServer:
         self._zone_name = dns.wire_name(name.lower())
         self._history = history
         self._counters = counters
-        self._networks = tuple(networks)
+        self._served = ServedNetworks(networks)
         self._key = key
         self._connections: set[asyncio.StreamWriter] = set()
         self._transfers = 0
@@ -79,7 +79,7 @@ class RpzServer:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serves a connection until its end."""
         peer = writer.get_extra_info("peername") or ("",)
-        if len(self._connections) >= MOST_CONNECTIONS or not self.may_use(str(peer[0])):
+        if len(self._connections) >= MOST_CONNECTIONS or not self._served.admits(str(peer[0])):
             self._counters.add("rpz_refused")
             writer.transport.abort()
             return
@@ -104,7 +104,7 @@ class RpzServer:
 
     def answer_datagram(self, data: bytes, address: str) -> bytes | None:
         """Returns the answer to a query over UDP: the SOA alone, which tells a resolver to come by TCP; `None` for none."""
-        if not self.may_use(address):
+        if not self._served.admits(address):
             self._counters.add("rpz_refused")
             return None
         try:
@@ -127,16 +127,6 @@ class RpzServer:
                 return True
         self._counters.add("rpz_notify_failed")
         return False
-
-    def may_use(self, address: str) -> bool:
-        """Returns whether a resolver with this address is served."""
-        try:
-            found = ipaddress.ip_address(address.partition("%")[0])
-        except ValueError:
-            return False
-        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        return found.is_loopback or any(found in network for network in self._networks)
 
     def _check(self, query: Query, data: bytes) -> tuple[bytes, bytes | None]:
         """Returns the MAC of a query, and the refusal of one that is not answered."""

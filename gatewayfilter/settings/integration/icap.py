@@ -1,10 +1,6 @@
 """Settings of section `[icap]`."""
 
-from ipaddress import ip_network
-
-from pydantic import field_validator
-
-from gatewayfilter.settings.base import Listen, Section
+from gatewayfilter.settings.base import Listen, Networks, Section
 
 
 class IcapSettings(Section):
@@ -12,12 +8,5 @@ class IcapSettings(Section):
 
     listen: Listen = ""
     """Address of the ICAP server, as `127.0.0.1:1344`; empty means that nothing listens."""
-    allow_networks: tuple[str, ...] = ()
+    allow_networks: Networks = ()
     """Networks whose proxies may use it besides this machine, as `192.0.2.0/28`."""
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for network in value:
-            ip_network(network)
-        return value

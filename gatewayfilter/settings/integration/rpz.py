@@ -2,13 +2,12 @@
 
 import re
 from base64 import b64decode
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from gatewayfilter.settings.base import Listen, Section, split_address
+from gatewayfilter.settings.base import Listen, Networks, Section, split_address
 
 _ZONE = re.compile(r"(?=.{1,100}$)[a-z0-9_](?:[a-z0-9_-]{0,62}\.)*[a-z0-9_-]{1,63}")
 
@@ -22,7 +21,7 @@ class RpzSettings(Section):
     """Name of the zone."""
     notify: tuple[str, ...] = ()
     """Resolvers that are told of changes (NOTIFY), as `127.0.0.1:53`."""
-    allow_networks: tuple[str, ...] = ()
+    allow_networks: Networks = ()
     """Networks of resolvers that may transfer the zone besides this machine, as `192.0.2.0/28`."""
     tsig_name: str = ""
     """Name of the TSIG key (hmac-sha256) that transfers have to be signed by; empty for none."""
@@ -50,13 +49,6 @@ class RpzSettings(Section):
     def _are_resolvers(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for resolver in value:
             split_address(resolver)
-        return value
-
-    @field_validator("allow_networks")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for network in value:
-            ip_network(network)
         return value
 
     @model_validator(mode="after")
