@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayfilter.model.certainty import in_words
+from gatewayfilter.model.decision import Action, Reason, Verdict
 
 HOST_ZONE: Final = "host"
 """The zone of evidence that is a fact about the page's host or about earlier reviews, not a word on the page."""
@@ -64,6 +65,13 @@ class Classification:
     def harmful(self) -> bool:
         """Whether any category is over its limit."""
         return bool(self.category)
+
+    def block(self, *, unknown: bool) -> Verdict:
+        """Returns the verdict that blocks the page while its visitor waits; `unknown` for one that goes on no list."""
+        source = f"learned:{self.category}"
+        return Verdict(
+            Action.BLOCK, Reason.LEARNED, source_list=source, category=self.category, detail=self.summary(), unknown=unknown
+        )
 
     def summary(self, words: int = 5) -> str:
         """Returns the evidence in one line for block pages and logs.

@@ -84,14 +84,7 @@ class PageJudge:
             return None
         if self._learn.mode_of(found.category) is GrowthMode.REVIEW:  # a person decides first
             return None
-        return Verdict(
-            Action.BLOCK,
-            Reason.LEARNED,
-            source_list=f"learned:{found.category}",
-            category=found.category,
-            detail=found.summary(),
-            unknown=True,  # the page was for this visitor alone, as far as the filter can tell
-        )
+        return found.block(unknown=True)  # the page was for this visitor alone, as far as the filter can tell
 
 
 def _key(response: PassedResponse) -> bytes:

@@ -133,14 +133,7 @@ class ResponseInspection:
             return None
         if self._learn.mode_of(found.category) is GrowthMode.REVIEW:  # a person decides first
             return None
-        return Verdict(
-            Action.BLOCK,
-            Reason.LEARNED,
-            source_list=f"learned:{found.category}",
-            category=found.category,
-            detail=found.summary(),
-            unknown=not public,  # then it will be on no list: the page was for this visitor alone
-        )
+        return found.block(unknown=not public)  # then it will be on no list: the page was for this visitor alone
 
 
 class _Release:
