@@ -1,4 +1,4 @@
-"""Checks of what other proxies and resolvers ask of the filter."""
+"""Checks of the integration with other proxies and resolvers."""
 
 import socket
 import stat
@@ -34,7 +34,7 @@ def squid_helper(patient: Patient) -> Finding:
 
 
 def icap(patient: Patient) -> Finding:
-    """The ICAP server listens, and serves no network of strangers."""
+    """The ICAP server listens, and serves no public network."""
     check, listen = "icap", patient.settings.icap.listen
     if not listen:
         return fine(check, "No ICAP client is served (icap.listen).")
@@ -47,9 +47,9 @@ def icap(patient: Patient) -> Finding:
         return error(
             check, f"Nothing answers on {listen}: {fault.strerror or fault}.", "see the log: journalctl -u gatewayfilter"
         )
-    strangers = [network for network in patient.settings.icap.allow_networks if not ip_network(network).is_private]
-    if strangers:
-        return warning(check, f"Public networks may use it: {', '.join(strangers)}.", "icap.allow_networks: your proxies alone")
+    public = [network for network in patient.settings.icap.allow_networks if not ip_network(network).is_private]
+    if public:
+        return warning(check, f"Public networks may use it: {', '.join(public)}.", "icap.allow_networks: your proxies alone")
     return fine(check, f"It listens on {listen}.")
 
 

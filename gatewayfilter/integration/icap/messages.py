@@ -148,7 +148,7 @@ class ChunkedBody:
         data = await _exactly(self._reader, min(self._left, _PIECE))
         self._left -= len(data)
         if not self._left and (await _line(self._reader)).strip(b"\r\n"):
-            raise IcapError(400, "a chunk is longer than it says")
+            raise IcapError(400, "a chunk is longer than its size")
         return data
 
     def go_on(self) -> None:

@@ -48,7 +48,7 @@ class AnswerCache:
         return None
 
     def put(self, key: bytes, answer: bytes, now: float) -> None:
-        """Keeps an answer for as long as it says."""
+        """Keeps an answer for the seconds of its `ttl=`; one without that is not kept."""
         ttl = answer.rpartition(b" ttl=")[2].strip()
         if b" ttl=" not in answer or not ttl.isdigit() or len(key) > _LONGEST_CACHED:
             return

@@ -260,7 +260,7 @@ class SharedOrigins:
         transport.set_protocol(parked)
         set_on(writer, "_transport", _Detached())  # it closes its transport when it is collected
         sharing.http_layer = sharing.adopted = None
-        server.state = ConnectionState.CLOSED  # until its layers hear of it
+        server.state = ConnectionState.CLOSED  # until its layers get the event
         return parked
 
     def _keep(self, parked: _Parked) -> None:

@@ -52,7 +52,7 @@ class GatewayCertStore(certs.CertStore):
             self.certs = {name: kept for name, kept in self.certs.items() if id(kept) not in old}
 
     def forget(self, entry: certs.CertStoreEntry) -> None:
-        """Drops a certificate that was made: the next one for its name is made anew. Others are kept."""
+        """Drops a certificate that was made: the next one for its name is made again. Others are kept."""
         if entry in self.expire_queue:
             self.expire_queue.remove(entry)
             self.certs = {name: kept for name, kept in self.certs.items() if kept is not entry}

@@ -28,7 +28,7 @@ class ClientTurns:
     """Selects the sockets of one event loop that are served next.
 
     Attributes:
-        behind_s: how long it would take to serve all sockets of clients that are ready, in seconds; 0 while nobody waits.
+        behind_s: how long it would take to serve all sockets of clients that are ready, in seconds; 0 while none waits.
     """
 
     __slots__ = ("_began", "_each_s", "_owners", "_served", "behind_s")

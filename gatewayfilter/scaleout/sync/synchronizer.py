@@ -119,7 +119,7 @@ class Synchronizer:
             return 0
         texts = self._local.read()
         if self._begins and self._state.base and not any(name in texts for name in self._state.base):
-            _log.warning("nothing of what was shared is in the database any more: it is taken over anew")
+            _log.warning("nothing of what was shared is in the database any more: it is taken over again")
             self._state.base = {}
         if whole:
             self._counters.add("sync_resyncs")

@@ -1,1 +1,1 @@
-"""Settings of what other proxies and resolvers ask of the filter."""
+"""Settings of the integration with other proxies and resolvers."""
