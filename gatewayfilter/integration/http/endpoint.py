@@ -15,11 +15,12 @@ import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from gatewayfilter.integration.request_decider import AskedRequest, Decision, RequestDecider
 from gatewayfilter.interfaces import InternalAnswer
 from gatewayfilter.model import Request, ResourceType, Verdict
+from gatewayfilter.settings.web import is_loopback
 from gatewayfilter.telemetry import Counters
 
 MOST_REQUESTS: Final = 1_000
@@ -84,8 +85,8 @@ class DecideEndpoint:
             given = headers.get("authorization", "").removeprefix("Bearer ").encode("latin-1", "replace")
             if not hmac.compare_digest(given, self._token):
                 raise _RefusedError(401, "a token is needed: Authorization: Bearer …")
-        elif "origin" in headers and not scope["path"].startswith(f"{_AUTHZ}/"):
-            raise _RefusedError(403, "pages of browsers are not served")
+        elif not scope["path"].startswith(f"{_AUTHZ}/") and ("origin" in headers or not _names_this_machine(headers)):
+            raise _RefusedError(403, "pages of browsers are not served; the host is to be this machine")
 
     async def _answer(self, scope: _Scope, headers: Mapping[str, str], receive: _Receive) -> InternalAnswer:
         path, method = scope["path"], scope["method"]
@@ -153,6 +154,14 @@ class DecideEndpoint:
         page = self._answer_blocked(decision.request, decision.verdict, headers.get("accept-language", ""))
         status = page.status if page.status >= 300 else 403
         return InternalAnswer(status, page.headers, page.content)
+
+
+def _names_this_machine(headers: Mapping[str, str]) -> bool:
+    """Returns whether Host is loopback: a page may have a name of its own that resolves to it (DNS rebinding)."""
+    try:
+        return "host" not in headers or is_loopback(urlsplit(f"//{headers['host']}").hostname or "")
+    except ValueError:
+        return False
 
 
 async def _body(receive: _Receive) -> bytes:
