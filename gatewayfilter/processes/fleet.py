@@ -19,7 +19,7 @@ from gatewayfilter.wiring.fleet import export_now, follower, members
 
 if TYPE_CHECKING:
     from gatewayfilter.fleet.health import HealthBoard
-    from gatewayfilter.processes.fleet_server import FleetServer
+    from gatewayfilter.web.connections import UnsignalledServer
 
 _log = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ class _Fleet:
                     wait_s = EXPORT_AGAIN_S
                 self._stop.wait(wait_s)
 
-    def _server(self) -> "FleetServer":
+    def _server(self) -> "UnsignalledServer":
         from gatewayfilter.fleet.endpoint import FleetEndpoint  # noqa: PLC0415  only on a publisher
         from gatewayfilter.fleet.health import HealthBoard  # noqa: PLC0415
         from gatewayfilter.processes.fleet_server import fleet_server  # noqa: PLC0415

@@ -2,16 +2,12 @@
 
 import logging
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
-
-import uvicorn
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
 from gatewayfilter.settings.web import is_loopback
-from gatewayfilter.web.connections import bounded_config
+from gatewayfilter.web.connections import UnsignalledServer, bounded_config
 from gatewayfilter.web.tls import context_of
 
 _log = logging.getLogger(__name__)
@@ -20,16 +16,7 @@ MAX_CONNECTIONS: Final = 256
 """Connections at once; further ones get 503."""
 
 
-class FleetServer(uvicorn.Server):
-    """uvicorn's server; signals are answered by its process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leaves signals as they are."""
-        yield
-
-
-def fleet_server(settings: Settings, endpoint: Any) -> FleetServer:
+def fleet_server(settings: Settings, endpoint: Any) -> UnsignalledServer:
     """Returns the server of an endpoint, with TLS anywhere but on loopback.
 
     Args:
@@ -52,7 +39,7 @@ def fleet_server(settings: Settings, endpoint: Any) -> FleetServer:
     if not is_loopback(host):
         config.ssl = _context(settings, host)
     _log.info("followers are served on %s", settings.fleet.listen)
-    return FleetServer(config)
+    return UnsignalledServer(config)
 
 
 def _context(settings: Settings, host: str) -> ssl.SSLContext:

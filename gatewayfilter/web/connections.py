@@ -1,7 +1,9 @@
-"""Connections of the dashboard and of a publisher: a client that sends its request slowly, or opens many, holds up no other."""
+"""HTTP servers of child processes: a client that sends its request slowly, or opens many connections, holds up no other."""
 
 import asyncio
 import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import h11
@@ -40,6 +42,15 @@ def bounded_config(application: Any, *, head_bytes: int, connections: int, drain
         timeout_graceful_shutdown=drain_s,
         **more,
     )
+
+
+class UnsignalledServer(uvicorn.Server):
+    """uvicorn's server in a process that answers signals itself: it ends by `should_exit`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals as they are."""
+        yield
 
 
 class BoundedProtocol(H11Protocol):

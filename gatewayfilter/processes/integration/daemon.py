@@ -92,8 +92,7 @@ async def _serve_icap(stack: AsyncExitStack, settings: Settings, parts: Deciding
 
 
 async def _serve_http(stack: AsyncExitStack, settings: Settings, parts: Deciding) -> None:
-    from gatewayfilter.processes.fleet_server import FleetServer  # noqa: PLC0415  imports uvicorn
-    from gatewayfilter.web.connections import bounded_config  # noqa: PLC0415
+    from gatewayfilter.web.connections import UnsignalledServer, bounded_config  # noqa: PLC0415  imports uvicorn
 
     host, port = split_address(settings.decide.listen)
     endpoint = decide_endpoint(settings, parts)
@@ -104,7 +103,7 @@ async def _serve_http(stack: AsyncExitStack, settings: Settings, parts: Deciding
         raise StartupError(f"cannot listen on decide.listen {settings.decide.listen}: {error.strerror}") from error
     config = bounded_config(endpoint, head_bytes=65_536, connections=256, log_level="error")
     config.load()
-    server = FleetServer(config)
+    server = UnsignalledServer(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
 
     async def end() -> None:
