@@ -17,7 +17,7 @@ from gatewayfilter.sources.formats.parse import parse_list
 from gatewayfilter.sources.subscription import SourceFile
 from gatewayfilter.urls import is_public_suffix
 
-_NAME = re.compile(r"(?=.{1,240}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"(?=.{1,240}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?!rpz-)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"[0-9.]+")
 _WHOLE_HOST = re.compile(r"\|\|([a-z0-9_.-]+)\^(?:\$(?:important|all|all,important|important,all))?")
 
@@ -74,7 +74,11 @@ class _Names:
 
 
 def is_zone_name(name: str) -> bool:
-    """Returns whether a name can stand in a zone: a host name of two labels or more, and no address."""
+    """Returns whether a name can stand in a zone: a host name of two labels or more, and no address.
+
+    Names below `rpz-…` are refused: a resolver takes them as triggers by address of client or server, so that one line of a
+    list, as `1.0.0.0.0.rpz-client-ip`, would block half of all clients.
+    """
     return _NAME.fullmatch(name) is not None and _NUMBER.fullmatch(name) is None
 
 

@@ -27,12 +27,14 @@ class TsigKey:
         clock: Unix seconds.
 
     Raises:
-        ValueError: name or secret are malformed.
+        ValueError: name or secret are malformed, or the secret is empty.
     """
 
     def __init__(self, name: str, secret: str, clock: Callable[[], float] = time.time) -> None:
         self._name = wire_name(name.lower())
         self._secret = b64decode(secret, validate=True)
+        if not self._secret:
+            raise ValueError("an empty secret")
         self._clock = clock
 
     def verify(self, data: bytes, tsig_at: int) -> bytes | None:

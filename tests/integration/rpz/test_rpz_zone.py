@@ -130,6 +130,7 @@ def test_lists_become_a_sorted_file_that_stays_where_nothing_changes(tmp_path: P
 @pytest.mark.parametrize(
     ("name", "fits"),
     [("a.test", True), ("_dmarc.a.test", True), ("a", False), ("192.0.2.1", False), ("a..b", False), ("*.a.test", False),
+     ("1.0.0.0.0.rpz-client-ip", False), ("24.0.2.0.192.rpz-ip", False), ("ns.test.rpz-nsdname", False), ("rpz-ip.test", True),
      ("é.test", False), ("a.test/x", False), ("-a.test", False), (f"{'a' * 64}.test", False), (".".join(["a" * 60] * 5), False)],
 )  # fmt: skip
 def test_names_that_a_zone_can_hold(name: str, *, fits: bool) -> None:
@@ -233,6 +234,11 @@ async def test_a_zone_is_transferred_whole_or_by_steps() -> None:
         assert resolver.counters["rpz_increments"] == 1
         assert resolver.server.answer_datagram(query(dns.SOA), "192.0.2.1") is None
         assert records([resolver.server.answer_datagram(query(dns.AXFR), "127.0.0.1") or b""]) == (1, 0)
+
+
+def test_a_key_without_a_secret_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        TsigKey("gateway.key", "")
 
 
 async def test_transfers_are_signed_where_a_key_is_set() -> None:
