@@ -11,7 +11,9 @@ any method `/authz/PATH`    200 for a request that is allowed, else the block pa
 Source: Envoy's documentation of the HTTP service of `envoy.filters.http.ext_authz`.
 """
 
+import asyncio
 import hmac
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, Protocol
@@ -25,6 +27,10 @@ from gatewayfilter.telemetry import Counters
 
 MOST_REQUESTS: Final = 1_000
 LONGEST_BODY: Final = 1_000_000
+BODY_S: Final = 20.0
+"""How long a body may take."""
+_OF_BROWSERS: Final = frozenset({"origin", "referer", "sec-fetch-site"})
+"""Fields that pages of browsers cannot leave out of their requests."""
 _AUTHZ: Final = "/authz"
 _FIELDS: Final = ("url", "client", "user", "method", "source", "type")
 _SCHEMES: Final = frozenset({"http", "https"})
@@ -85,8 +91,12 @@ class DecideEndpoint:
             given = headers.get("authorization", "").removeprefix("Bearer ").encode("latin-1", "replace")
             if not hmac.compare_digest(given, self._token):
                 raise _RefusedError(401, "a token is needed: Authorization: Bearer …")
-        elif not scope["path"].startswith(f"{_AUTHZ}/") and ("origin" in headers or not _names_this_machine(headers)):
-            raise _RefusedError(403, "pages of browsers are not served; the host is to be this machine")
+        elif not scope["path"].startswith(f"{_AUTHZ}/"):
+            # Pages of any site can send requests to loopback, by GET without Origin; a name may lead here by DNS rebinding.
+            if not _OF_BROWSERS.isdisjoint(headers):
+                raise _RefusedError(403, "pages of browsers are not served")
+            if not _names_this_machine(headers):
+                raise _RefusedError(421, "Host has to be loopback, unless a token is set")
 
     async def _answer(self, scope: _Scope, headers: Mapping[str, str], receive: _Receive) -> InternalAnswer:
         path, method = scope["path"], scope["method"]
@@ -100,7 +110,10 @@ class DecideEndpoint:
         if method != "POST":
             raise _RefusedError(405, "GET or POST")
         try:
-            document = json.loads(await _body(receive))
+            async with asyncio.timeout(BODY_S):
+                document = json.loads(await _body(receive))
+        except TimeoutError:
+            raise _RefusedError(408, f"the body takes more than {BODY_S:.0f} seconds") from None
         except (ValueError, RecursionError):
             raise _RefusedError(400, "no JSON") from None
         if isinstance(document, dict) and isinstance(document.get("requests"), list):
@@ -165,16 +178,27 @@ def _names_this_machine(headers: Mapping[str, str]) -> bool:
 
 
 async def _body(receive: _Receive) -> bytes:
-    body: bytes = b""
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _RefusedError(400, "the connection broke")
-        body += bytes(message.get("body", b""))
+        body += message.get("body", b"")
         if len(body) > LONGEST_BODY:
             raise _RefusedError(413, f"a body of more than {LONGEST_BODY:,} bytes")
         if not message.get("more_body"):
-            return body
+            return bytes(body)
+
+
+def _names_this_machine(host: str) -> bool:
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if not host or name.lower() == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _shown(decision: Decision) -> dict[str, object]:

@@ -93,6 +93,7 @@ async def test_a_token_is_asked_for_where_one_is_set_and_browsers_are_not_served
         assert (await ask(guarded, "GET", "/decide", query="url=http://garden.test/", authorization=given))[0] == status
     assert counters["decide_refused"] == 3
     open_ = DecideEndpoint(decider, _answer_blocked, counters)
-    assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", origin="http://page.test"))[0] == 403
-    for host, status in (("127.0.0.1:8082", 200), ("[::1]:8082", 200), ("localhost", 200), ("page.test:8082", 403), ("[", 403)):
+    for name in ("origin", "referer", "sec_fetch_site"):
+        assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", **{name: "http://page.test"}))[0] == 403
+    for host, status in (("127.0.0.1:8082", 200), ("[::1]:8082", 200), ("localhost", 200), ("page.test:8082", 421), ("[", 421)):
         assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", host=host))[0] == status
