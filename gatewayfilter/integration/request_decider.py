@@ -11,6 +11,7 @@ from gatewayfilter.integration.sinks import CountUse, GuessType, RecordDecisions
 from gatewayfilter.integration.unknown_pages import UnknownPages
 from gatewayfilter.interfaces import DecideTraffic
 from gatewayfilter.model import Action, HostAction, Reason, Request, ResourceType, UnknownAction, Verdict
+from gatewayfilter.model.client_matcher import canonical_address
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
 
@@ -29,7 +30,7 @@ class AskedRequest:
 
     Attributes:
         url: absolute, or `HOST:PORT` of a CONNECT.
-        client: address of the client, `""` when unknown.
+        client: address of the client, `""` when unknown; what is no address counts as unknown.
         user: name under which it logged in to that proxy, `""` without.
         method: of the request.
         referer: `""` without.
@@ -110,7 +111,7 @@ class RequestDecider:
             request = self.read(asked)
         except (UrlError, UnicodeError):
             return self._unreadable(asked)
-        verdict = self._verdict(request, private=asked.private)
+        verdict = self._verdict(request, private=asked.private, tunnel=_is_tunnel(asked, request))
         blocked = verdict.action is Action.BLOCK
         elapsed_us = (self._clock_ns() - started) // 1000
         self._counters.add("requests")
@@ -129,7 +130,7 @@ class RequestDecider:
             request = self.read(asked)
         except (UrlError, UnicodeError):
             return Decision(_BAD_REQUEST)
-        if request.method == "CONNECT":
+        if _is_tunnel(asked, request):
             return Decision(self._of_host(request), request)
         return Decision(self._engine.decide(request), request)
 
@@ -148,14 +149,16 @@ class RequestDecider:
         if len(asked.url) > _LONGEST_URL or len(asked.client) > _LONGEST_CLIENT:
             raise UrlError("a URL or an address that is too long")
         method = asked.method.upper() or "GET"
-        client, user = asked.client, asked.user[:_LONGEST_CLIENT]
+        if not (method.isascii() and method.isprintable()):
+            raise UrlError("a method that is no word")
+        client, user = _address(asked.client), _printable(asked.user[:_LONGEST_CLIENT])
         if method == "CONNECT" and "://" not in asked.url:
             return Request(parse_url(f"https://{asked.url}/"), None, ResourceType.OTHER, method, client, user)
         url = parse_url(asked.url)
         return Request(url, _source(asked.referer), asked.resource_type or self._type_of(asked, url), method, client, user)
 
-    def _verdict(self, request: Request, *, private: bool) -> Verdict:
-        if request.method == "CONNECT":
+    def _verdict(self, request: Request, *, private: bool, tunnel: bool) -> Verdict:
+        if tunnel:
             return self._of_host(request)
         verdict = self._engine.decide(request)
         if verdict.unknown and verdict.action is not Action.BLOCK:
@@ -182,7 +185,7 @@ class RequestDecider:
         self._counters.add("requests")
         self._counters.add("blocked")
         if self._recorder is not None:
-            self._recorder.record_unreadable(asked.client[:_LONGEST_CLIENT], asked.method, _BAD_REQUEST)
+            self._recorder.record_unreadable(_address(asked.client), _printable(asked.method[:_LONGEST_CLIENT]), _BAD_REQUEST)
         return Decision(_BAD_REQUEST)
 
     def _ttl_of(self, verdict: Verdict) -> int:
@@ -190,6 +193,24 @@ class RequestDecider:
         if not self._ttl_s or self._engine.policy_mark() is not None:
             return 0
         return min(self._ttl_s, _UNKNOWN_TTL_S) if verdict.unknown else self._ttl_s
+
+
+def _is_tunnel(asked: AskedRequest, request: Request) -> bool:
+    # The method is the client's choice: CONNECT with a URL is judged by its URL, not by the host alone.
+    return request.method == "CONNECT" and "://" not in asked.url
+
+
+def _address(text: str) -> str:
+    if not text or len(text) > _LONGEST_CLIENT:
+        return ""
+    try:
+        return canonical_address(text)
+    except ValueError:
+        return ""
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(mark if mark.isprintable() else "\ufffd" for mark in text)
 
 
 def _source(text: str) -> Url | None:

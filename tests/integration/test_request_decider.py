@@ -32,6 +32,8 @@ from tests.integration.integration_engine import Records, decider_over
             Reason.UNKNOWN,
             True,
         ),
+        (AskedRequest("https://blocked.test/", method="connect"), True, Reason.BLACKLIST, False),
+        (AskedRequest("http://garden.test/", method="G\ud800T"), True, Reason.BAD_REQUEST, False),
         (AskedRequest("no url"), True, Reason.BAD_REQUEST, False),
         (AskedRequest("http://\ud800.test/"), True, Reason.BAD_REQUEST, False),
         (AskedRequest("http://garden.test/" + "a" * 70_000), True, Reason.BAD_REQUEST, False),
@@ -58,6 +60,16 @@ def test_a_page_is_offered_once_a_minute_and_unknown_pages_may_be_blocked(listed
     for _ in range(3):
         assert decider.decide(AskedRequest("https://garden.test/")).verdict.blocked
     assert records.offers == ["https://garden.test/"]
+
+
+def test_a_connect_with_a_url_is_no_tunnel_and_names_are_plain(listed: FilterEngine) -> None:
+    records = Records()
+    decider, _ = decider_over(listed, records, unknown=UnknownRule.BLOCK)
+    assert decider.decide(AskedRequest("http://garden.test/page", method="connect")).verdict.blocked
+    for client, shown in (("::ffff:192.0.2.7", "192.0.2.7"), ("fe80::1%eth0", "fe80::1"), ("\ud800", ""), ("a\nb", "")):
+        request = decider.decide(AskedRequest("http://garden.test/", client, "an\nna")).request
+        assert request is not None
+        assert (request.client, request.user) == (shown, "an\ufffdna")
 
 
 def test_answers_live_as_long_as_their_verdicts_hold(listed: FilterEngine) -> None:
