@@ -13,7 +13,6 @@ Source: Envoy's documentation of the HTTP service of `envoy.filters.http.ext_aut
 
 import asyncio
 import hmac
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final, Protocol
@@ -188,17 +187,6 @@ async def _body(receive: _Receive) -> bytes:
             raise _RefusedError(413, f"a body of more than {LONGEST_BODY:,} bytes")
         if not message.get("more_body"):
             return bytes(body)
-
-
-def _names_this_machine(host: str) -> bool:
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    if not host or name.lower() == "localhost":
-        return True
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _shown(decision: Decision) -> dict[str, object]:

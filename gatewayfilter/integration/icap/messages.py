@@ -40,7 +40,7 @@ class HttpHead:
     Attributes:
         raw: as it came, with its empty line.
         start: its request or status line, in three words.
-        fields: lower-case name → value; of repeated ones the first.
+        fields: lower-case name → value; those of repeated ones are joined by commas, as receivers read them.
     """
 
     raw: bytes
@@ -204,7 +204,8 @@ def _fields(lines: list[str]) -> dict[str, str]:
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name) or "\n" in value or "\r" in value or "\0" in value:
             raise IcapError(400, "a malformed field")
-        fields.setdefault(name.lower(), value.strip(" \t"))
+        name, value = name.lower(), value.strip(" \t")
+        fields[name] = f"{fields[name]}, {value}" if name in fields else value
     return fields
 
 

@@ -17,6 +17,8 @@ FAILURE: Final = Verdict(Action.BLOCK, Reason.FAILURE)
 _REMEMBER_S: Final = 60.0
 """How long a judgement holds for the same bytes at the same URL: words and reviews may change meanwhile."""
 _MOST_REMEMBERED: Final = 20_000
+_SHOWN: Final = frozenset({200, 201, 202, 203, 206, 207, 208, 226})
+"""Statuses besides errors whose body a browser shows."""
 _PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 
 
@@ -56,7 +58,13 @@ class PageJudge:
     @staticmethod
     def is_page(status: int, content_type: str) -> bool:
         """Returns whether a response may be a page that is judged."""
-        return (status == 200 or status >= 400) and content_type.partition(";")[0].strip().lower() in _PAGES
+        return (status in _SHOWN or status >= 400) and bool(PageJudge.page_type(content_type))
+
+    @staticmethod
+    def page_type(content_type: str) -> str:
+        """Returns the part of a Content-Type that names a page, `""` without one; browsers take one of several."""
+        parts = [part.strip() for part in content_type.split(",")]
+        return next((part for part in reversed(parts) if part.partition(";")[0].strip().lower() in _PAGES), "")
 
     async def judge(self, response: PassedResponse) -> Verdict | None:
         """Returns the verdict that blocks a page, `None` for a page that passes."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
@@ -20,6 +19,8 @@ IDLE_S: Final = 120.0
 """How long a connection may wait for its next request, with its head."""
 EXCHANGE_S: Final = 300.0
 """How long a request may take: uploads and downloads pass within it."""
+TAKEN_S: Final = 30.0
+"""How long a client may take to read what is left of an answer."""
 
 
 class IcapServer:
@@ -55,8 +56,8 @@ class IcapServer:
         self._writers.add(writer)
         try:
             while await self._exchange(reader, writer):
-                await writer.drain()
-            await writer.drain()
+                await _taken(writer)
+            await _taken(writer)
         except (OSError, TimeoutError):
             writer.transport.abort()
         except Exception:  # noqa: BLE001  the outermost loop of a connection
@@ -64,9 +65,8 @@ class IcapServer:
             _log.exception("an ICAP request failed")
             writer.write(answers.head(500, self._service.tag, "null-body=0", closes=True))
         finally:
+            await _end(writer)
             self._writers.discard(writer)
-            with suppress(OSError):
-                writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Serves one request. Returns whether another one may follow."""
@@ -85,3 +85,18 @@ class IcapServer:
     def _may_use(self, writer: asyncio.StreamWriter) -> bool:
         peer = writer.get_extra_info("peername")
         return bool(peer) and self._served.admits(str(peer[0]))
+
+
+async def _taken(writer: asyncio.StreamWriter) -> None:
+    async with asyncio.timeout(TAKEN_S):
+        await writer.drain()
+
+
+async def _end(writer: asyncio.StreamWriter) -> None:
+    """Closes a connection, which counts until its client has read the answer, or has taken too long."""
+    try:
+        async with asyncio.timeout(TAKEN_S):
+            writer.close()
+            await writer.wait_closed()
+    except (OSError, TimeoutError):
+        writer.transport.abort()

@@ -69,8 +69,8 @@ class IcapService:
             return True
         if icap.method != method:
             raise IcapError(405, f"{icap.service} serves {method}")
-        if icap.request is None:
-            return await exchange.unchanged()
+        if icap.request is None:  # nothing to decide by: the client's own rule for failures applies
+            raise IcapError(400, "no HTTP request head")
         if method == "REQMOD":
             return await self._request(exchange, icap.request)
         return await self._response(exchange, icap.request)
@@ -97,7 +97,8 @@ class IcapService:
         if body is None:
             return await exchange.unchanged()
         status = int(response.start[1])
-        verdict = await self._judge.judge(PassedResponse(request.url.text, status, response.fields, body, public=False))
+        fields = response.fields | {"content-type": PageJudge.page_type(response.fields.get("content-type", ""))}
+        verdict = await self._judge.judge(PassedResponse(request.url.text, status, fields, body, public=False))
         if verdict is None:
             return await exchange.unchanged()
         self._decider.block(request, verdict)
@@ -123,22 +124,23 @@ class _Exchange:
         self._body = body
         self._writer = writer
         self._tag = tag
-        self._read: list[bytes] = []
+        self._read: bytes | bytearray = bytearray()
         self._in_preview = icap.preview is not None
         if not icap.has_body:
             body.ended = True
 
     async def body(self, most: int) -> bytes | None:
         """Returns the whole body, `None` when it is longer; what was read is kept for `unchanged`."""
-        size = 0
+        read = bytearray()  # not a list of pieces: chunks of two bytes would take 30 times their size
+        self._read = read
         while True:
             while piece := await self._body.piece():
-                self._read.append(piece)
-                size += len(piece)
-                if size > most:
+                read += piece
+                if len(read) > most:
                     return None
             if not self._goes_on():
-                return b"".join(self._read)
+                self._read = whole = bytes(read)
+                return whole
             self._writer.write(answers.CONTINUE)
             await self._writer.drain()
 
@@ -159,7 +161,7 @@ class _Exchange:
             self._writer.write(answers.head(204, self._tag, "null-body=0"))
             return True
         if "204" in icap.allow:
-            self._read.clear()
+            self._read = b""
             await self.drain()
             self._writer.write(answers.head(204, self._tag, "null-body=0"))
             return True
@@ -167,14 +169,14 @@ class _Exchange:
         if http is None:
             raise IcapError(400, "nothing to send back")
         if "206" in icap.allow and icap.has_body:
-            self._read.clear()
+            self._read = b""
             await self.drain()
             self._writer.write(answers.unchanged_head(206, self._tag, http, kind, has_body=True) + answers.ORIGINAL_BODY)
             return True
         self._writer.write(answers.unchanged_head(200, self._tag, http, kind, has_body=icap.has_body))
         if icap.has_body:
-            for piece in self._read:
-                self._writer.write(answers.chunk(piece))
+            if self._read:
+                self._writer.write(answers.chunk(self._read))
             while piece := await self._body.piece():
                 self._writer.write(answers.chunk(piece))
                 await self._writer.drain()
@@ -207,7 +209,9 @@ class _Exchange:
 
 
 def _asked(icap: IcapRequest, http: HttpHead) -> AskedRequest:
-    method, target = http.start[0], http.start[1]
+    method, target, version = http.start
+    if not version.startswith("HTTP/") or " " in version:  # a blank in the target: only a part of it would be judged
+        raise IcapError(400, "no HTTP request line")
     if target.startswith("/"):
         target = f"http://{http.fields.get('host', '')}{target}"
     return AskedRequest(

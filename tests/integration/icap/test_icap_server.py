@@ -1,8 +1,10 @@
 """The ICAP server over real connections: OPTIONS, REQMOD, RESPMOD, previews, 204 and 206, persistence, hostile clients."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.errors import InspectError
+from gatewayfilter.integration.icap import server
 from gatewayfilter.integration.icap.page_judge import PageJudge
 from gatewayfilter.integration.icap.server import IcapServer
 from gatewayfilter.integration.icap.service import LARGEST_PAGE, IcapService
@@ -49,11 +52,13 @@ class Icap:
         judge = PageJudge(self.judge, LearnSettings(), frozenset(), self.counters, limit_s=20, blocks_failures=blocks_failures)
         self.server = IcapServer(IcapService(decider, judge, _answer_blocked, self.counters, 64), self.counters)
         self.port = 0
+        self.listener: Any = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Icap"]:
         server = await self.server.start("127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
+        self.listener = server.sockets[0]
+        self.port = self.listener.getsockname()[1]
         try:
             yield self
         finally:
@@ -92,6 +97,7 @@ def message(method: str, url: str, *further: str, response: str = "", body: byte
 
 
 HTML = f"HTTP/1.1 200 OK{CRLF}Content-Type: text/html{CRLF}{CRLF}"
+TWICE = HTML.replace("Content-Type", f"Content-Type: image/png{CRLF}Content-Type")
 IMAGE = f"HTTP/1.1 200 OK{CRLF}Content-Type: image/png{CRLF}{CRLF}"
 LONG = f"HTTP/1.1 200 OK{CRLF}Content-Type: text/html{CRLF}Content-Length: {LARGEST_PAGE + 1}{CRLF}{CRLF}"
 GARDEN, BLOCKED = "http://garden.test/", "http://blocked.test/"
@@ -123,6 +129,8 @@ REST = b"6\r\ncasino\r\n0\r\n\r\n"
         ([message("RESPMOD", GARDEN, "Preview: 8", response=LONG, body=b"<p>beans")], PASSED, b""),
         ([message("RESPMOD", GARDEN, "Allow: 204", response=HTML, body=b"fault")], PASSED, b""),
         ([message("RESPMOD", GARDEN, "Allow: 204", response=HTML)], PASSED, b""),
+        ([message("RESPMOD", GARDEN, "Allow: 204", response=HTML.replace("200", "203"), body=b"casino")], PAGE, b"learned"),
+        ([message("RESPMOD", GARDEN, "Allow: 204", response=TWICE, body=b"casino")], PAGE, b"learned"),
     ],
 )  # fmt: skip
 async def test_each_request_gets_its_answer(listed: FilterEngine, parts: list[bytes], starts: bytes, holds: bytes) -> None:
@@ -146,6 +154,9 @@ async def test_each_request_gets_its_answer(listed: FilterEngine, parts: list[by
         (b"REQMOD icap://i/reqmod ICAP/1.0\r\nEncapsulated: req-hdr=5, null-body=9\r\n\r\n", 400),
         (b"REQMOD icap://i/reqmod ICAP/1.0\r\nEncapsulated: req-hdr=0, null-body=4\r\n\r\nGET ", 400),
         (message("REQMOD", GARDEN, "Preview: -1", body=b"x"), 400),
+        (message("REQMOD", f"{GARDEN} casino"), 400),
+        (b"REQMOD icap://i/reqmod ICAP/1.0\r\nAllow: 204\r\nEncapsulated: null-body=0\r\n\r\n", 400),
+        (b"RESPMOD icap://i/respmod ICAP/1.0\r\nAllow: 204\r\nEncapsulated: res-body=0\r\n\r\n0\r\n\r\n", 400),
         (message("REQMOD", GARDEN, "bad\x01name: x"), 400),
         (message("REQMOD", GARDEN).replace(b"/reqmod", b"/other"), 404),
         (message("REQMOD", GARDEN).replace(b"/reqmod", b"/respmod"), 405),
@@ -201,6 +212,25 @@ async def test_a_judgement_that_fails_blocks_where_set_so(listed: FilterEngine) 
         got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=HTML, body=b"fault"))
         assert b"failure garden.test" in got
         assert [verdict.reason.value for _, verdict in icap.records.records] == ["failure"]
+
+
+async def test_a_client_that_reads_no_answers_is_given_up(listed: FilterEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "TAKEN_S", 0.05)
+    async with Icap(listed).running() as icap:
+        loop, small = asyncio.get_running_loop(), (socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        icap.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.setsockopt(*small)
+            await loop.sock_connect(client, ("127.0.0.1", icap.port))
+            requests = message("REQMOD", GARDEN) * 2_000
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(_send_for_ever(client, requests), 20)
+
+
+async def _send_for_ever(client: socket.socket, data: bytes) -> None:
+    while True:
+        await asyncio.get_running_loop().sock_sendall(client, data)
 
 
 FILTER = engine()
