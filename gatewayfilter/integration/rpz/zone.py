@@ -9,6 +9,7 @@ Source: draft-vixie-dnsop-dns-rpz-00 §3.1 (QNAME triggers, wildcards), §4.1 (N
 """
 
 import mmap
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,6 +19,8 @@ from typing import Final, NamedTuple
 MOST_CHANGES: Final = 50_000
 """Records of one change; a larger one is transferred as a whole zone."""
 MOST_VERSIONS: Final = 200
+MOST_KEPT: Final = 100_000
+"""Records of all steps that are kept."""
 _EMPTY: Final = b""
 
 
@@ -231,7 +234,7 @@ class ZoneHistory:
             self._state = Zone(zone.serial, zone.base, own), steps
             return False
         step = Step(zone.serial, following.serial, _sorted(before - after), _sorted(after - before))
-        self._state = following, (*steps[1 - MOST_VERSIONS :], step)
+        self._state = following, _newest((*steps, step))
         return True
 
     def replace_base(self, base: BaseNames, own: OwnNames, now: float) -> None:
@@ -241,16 +244,28 @@ class ZoneHistory:
 
 def _affected(zone: Zone, own: OwnNames) -> set[str]:
     """Returns the names whose records may differ with other own names."""
-    named = [*zone.own.hosts, *zone.own.domains, *own.hosts, *own.domains]
+    named = sorted({*zone.own.hosts, *zone.own.domains, *own.hosts, *own.domains})
     names: set[str] = set()
     for name, below in zone.own.changed(own):
         names.add(name)
         if below:
-            names.update(one for one in named if one.startswith(f"{name}."))
+            names.update(named[bisect_left(named, f"{name}.") : bisect_left(named, f"{name}/")])  # "/" follows "."
             names.update(zone.base.below(name, MOST_CHANGES + 1))
         if len(names) > MOST_CHANGES:
             break
     return names
+
+
+def _newest(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Returns the newest steps that are within the bounds, the last one in any case."""
+    kept, begin = 0, len(steps)
+    while begin and len(steps) - begin < MOST_VERSIONS:
+        step = steps[begin - 1]
+        kept += len(step.removed) + len(step.added)
+        if kept > MOST_KEPT and begin < len(steps):
+            break
+        begin -= 1
+    return steps[begin:]
 
 
 def _sorted(records: set[Record]) -> tuple[Record, ...]:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.integration.rpz import messages as dns
+from gatewayfilter.integration.rpz import zone
 from gatewayfilter.integration.rpz.base_file import is_zone_name, write_base
 from gatewayfilter.integration.rpz.keeper import ZoneFile, ZoneKeeper, line_of
 from gatewayfilter.integration.rpz.own_rules import OwnRules
@@ -92,6 +93,14 @@ def test_steps_lead_from_each_version_to_the_newest(base: dict[str, str], change
             records = (records - set(step.removed)) | set(step.added)  # noqa: PLW2901  version by version
         assert serial == zone.serial or steps
         assert records == set(zone.records())
+
+
+def test_steps_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zone, "MOST_KEPT", 10)
+    history = ZoneHistory(Zone(1, names(*(f"=host{number}.b.test" for number in range(8))), OwnNames()))
+    for text in ("-a.test", "+b.test", ""):  # 2, 10 and 10 records
+        assert history.change(own(domains=text), now=0)
+    assert [len(history.since(serial)[1] or ()) for serial in (1, 2, 3)] == [0, 0, 1]
 
 
 @given(st.sets(_NAMES, max_size=40), _NAMES)
