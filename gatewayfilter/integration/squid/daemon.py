@@ -127,11 +127,8 @@ def open_socket(path: Path, group: str) -> socket.socket:
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         _remove_stale(path)
-        before = os.umask(0o177)
-        try:
-            listener.bind(str(path))
-        finally:
-            os.umask(before)
+        os.fchmod(listener.fileno(), 0o600)  # the mode of the file to come; a umask would be that of all threads
+        listener.bind(str(path))
         if group:
             os.chown(path, -1, grp.getgrnam(group).gr_gid)
             path.chmod(0o660)
@@ -152,10 +149,12 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(1)
+        probe.settimeout(0.1)
         try:
             probe.connect(str(path))
-        except OSError:
+        except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
             return
+        except OSError as error:  # served by a process that is busy, or of another user
+            raise StartupError(f"cannot listen on helper.socket {path}: {error.strerror or error}") from error
     raise StartupError(f"cannot listen on helper.socket {path}: another process serves it")

@@ -1,6 +1,7 @@
 """Lines of squid's helper protocols: requests read, answers written, whatever a client puts into them."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -113,5 +114,12 @@ def test_a_socket_that_nothing_serves_is_replaced_and_a_file_is_not(tmp_path: Pa
     with pytest.raises(StartupError, match="no socket"):
         open_socket(path, "")
     assert path.read_text() == "mine"
+    busy = tmp_path / "busy.sock"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as waits:
+        listener.bind(str(busy))
+        listener.listen(0)
+        waits.connect(str(busy))
+        with pytest.raises(StartupError, match="cannot listen"):
+            open_socket(busy, "")
     with pytest.raises(StartupError, match="there is no group"):
         open_socket(tmp_path / "other.sock", "no such group")
