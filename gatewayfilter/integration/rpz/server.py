@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, suppress
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
@@ -23,6 +23,8 @@ MOST_TRANSFERS: Final = 4
 IDLE_S: Final = 30.0
 STALLED_S: Final = 60.0
 """How long a resolver may take for a message of a transfer."""
+TRANSFER_S: Final = 900.0
+"""How long a whole transfer may take, so that few slow readers do not keep out all others."""
 _FULL: Final = 16_000
 """Bytes of a message of a transfer."""
 _LONGEST_QUERY: Final = 2_048
@@ -91,10 +93,11 @@ class RpzServer:
                     if length > _LONGEST_QUERY:
                         return
                     data = await reader.readexactly(length)
-                async for message in self._answers(data):
-                    writer.write(len(message).to_bytes(2, "big") + message)
-                    async with asyncio.timeout(STALLED_S):
-                        await writer.drain()
+                async with asyncio.timeout(TRANSFER_S), aclosing(self._answers(data)) as messages:
+                    async for message in messages:
+                        writer.write(len(message).to_bytes(2, "big") + message)
+                        async with asyncio.timeout(STALLED_S):
+                            await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             writer.transport.abort()
         finally:
@@ -147,7 +150,7 @@ class RpzServer:
         message = dns.answer_head(query, 1) + dns.soa(self._history.zone.serial)
         return self._key.sign(message, mac)[0] if self._key is not None else message
 
-    async def _answers(self, data: bytes) -> AsyncIterator[bytes]:
+    async def _answers(self, data: bytes) -> AsyncGenerator[bytes]:
         try:
             query = dns.read_query(data)
         except MessageError:
@@ -162,18 +165,19 @@ class RpzServer:
             return
         if steps is None and self._transfers >= MOST_TRANSFERS:
             self._counters.add("rpz_refused")
-            yield dns.answer_head(query, 0, dns.REFUSED)
+            yield self._signed(dns.answer_head(query, 0, dns.REFUSED), mac, first=True)[0]
             return
         self._counters.add("rpz_transfers" if steps is None else "rpz_increments")
         self._transfers += 1
         try:
             records = _whole(zone, len(self._zone_name)) if steps is None else _increment(zone, steps, len(self._zone_name))
-            async for message in self._packed(query, records, mac):
-                yield message
+            async with aclosing(self._packed(query, records, mac)) as messages:
+                async for message in messages:
+                    yield message
         finally:
             self._transfers -= 1
 
-    async def _packed(self, query: Query, records: Iterator[bytes], mac: bytes) -> AsyncIterator[bytes]:
+    async def _packed(self, query: Query, records: Iterator[bytes], mac: bytes) -> AsyncGenerator[bytes]:
         first, count, size = True, 0, 0
         waiting: list[bytes] = []
         for record in records:

@@ -5,7 +5,7 @@ import base64
 import struct
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.integration.rpz import messages as dns
-from gatewayfilter.integration.rpz import zone
+from gatewayfilter.integration.rpz import server, zone
 from gatewayfilter.integration.rpz.base_file import is_zone_name, write_base
 from gatewayfilter.integration.rpz.keeper import ZoneFile, ZoneKeeper, line_of
 from gatewayfilter.integration.rpz.own_rules import OwnRules
@@ -261,6 +261,17 @@ async def test_transfers_are_signed_where_a_key_is_set() -> None:
         whole = await resolver.ask(KEY.sign(query(dns.AXFR), b"")[0])
         assert records(whole) == (4_003, 0)
         assert all(dns.HEAD.unpack_from(message)[5] == 1 for message in whole)
+
+
+async def test_a_transfer_has_an_end_and_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "TRANSFER_S", 0.0)
+    history = ZoneHistory(Zone(10, names(*(f"*host{number}.test" for number in range(2_000))), OwnNames()))
+    async with Resolver(history).running() as resolver:
+        found: list[bytes] = []
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            found = await resolver.ask(query(dns.AXFR))
+        assert sum(dns.HEAD.unpack_from(message)[3] for message in found) < 1_000
+        assert resolver.server._transfers == 0
 
 
 async def test_resolvers_are_told_and_silence_is_counted() -> None:
