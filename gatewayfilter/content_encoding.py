@@ -177,13 +177,15 @@ class BoundedBody:
 
 
 def as_shown(content_encoding: str) -> str:
-    """Returns by which encoding browsers read a body: one name that nobody knows means none to them.
+    """Returns by which encodings browsers read a body: they pass over `identity`, and some over unknown names beside others.
 
     Args:
         content_encoding: the header's value.
     """
     name = content_encoding.strip().lower()
-    return name if name in KNOWN or "," in name else ""
+    if "," not in name:
+        return name if name in KNOWN else ""
+    return ", ".join(one for part in name.split(",") if (one := part.strip()) in KNOWN and one not in {"", "identity"})
 
 
 def decode_up_to(body: bytes, content_encoding: str, limit: int) -> tuple[bytes, bool]:

@@ -90,6 +90,9 @@ def test_an_encoding_that_is_not_known_is_said(name: str) -> None:
         (" GZip", "gzip"),
         ("gzip, br", "gzip, br"),
         ("identity", "identity"),
+        ("identity, GZip", "gzip"),
+        ("br, none,", "br"),
+        ("none, identity", ""),
     ],
 )
 def test_a_name_that_nobody_knows_hides_no_page(named: str, read: str) -> None:

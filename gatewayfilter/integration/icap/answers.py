@@ -65,7 +65,7 @@ def unchanged_head(status: int, tag: str, http: HttpHead, kind: str, *, has_body
     return head(status, tag, f"{kind}-hdr=0, {body}={len(http.raw)}") + http.raw
 
 
-def chunk(data: bytes | bytearray) -> bytes:
+def chunk(data: bytes) -> bytes:
     """Returns a chunk of a body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hashlib import blake2b
 from typing import Final
 
+from gatewayfilter.content_encoding import as_shown
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import Inspect, PassedResponse
 from gatewayfilter.model import Action, Classification, Reason, Verdict
@@ -68,6 +69,8 @@ class PageJudge:
 
     async def judge(self, response: PassedResponse) -> Verdict | None:
         """Returns the verdict that blocks a page, `None` for a page that passes."""
+        if "," in as_shown(response.headers.get("content-encoding", "")):  # several at once are not decoded, but are shown
+            return self._failure()
         key = _key(response)
         now = self._clock()
         found = self._known.get(key)
@@ -78,14 +81,17 @@ class PageJudge:
             async with asyncio.timeout(self._limit_s):
                 verdict = self._block_of(await self._inspect.inspect(response))
         except (InspectError, TimeoutError):
-            self._counters.add("inspect_failed")
-            return FAILURE if self._blocks_failures else None
+            return self._failure()
         self._counters.add("inspected")
         self._known.pop(key, None)
         self._known[key] = now + _REMEMBER_S, verdict
         if len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
         return verdict
+
+    def _failure(self) -> Verdict | None:
+        self._counters.add("inspect_failed")
+        return FAILURE if self._blocks_failures else None
 
     def _block_of(self, found: Classification | None) -> Verdict | None:
         if found is None or not found.harmful or found.category in self._off_categories:

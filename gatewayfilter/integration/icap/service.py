@@ -176,7 +176,7 @@ class _Exchange:
         self._writer.write(answers.unchanged_head(200, self._tag, http, kind, has_body=icap.has_body))
         if icap.has_body:
             if self._read:
-                self._writer.write(answers.chunk(self._read))
+                self._writer.write(answers.chunk(bytes(self._read)))
             while piece := await self._body.piece():
                 self._writer.write(answers.chunk(piece))
                 await self._writer.drain()

@@ -1,6 +1,7 @@
 """Decisions over HTTP: JSON one by one and in batches, Envoy's questions, tokens, hostile bodies."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,8 @@ async def test_a_token_is_asked_for_where_one_is_set_and_browsers_are_not_served
         assert (await ask(guarded, "GET", "/decide", query="url=http://garden.test/", authorization=given))[0] == status
     assert counters["decide_refused"] == 3
     open_ = DecideEndpoint(decider, _answer_blocked, counters)
-    for name in ("origin", "referer", "sec_fetch_site"):
-        assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", **{name: "http://page.test"}))[0] == 403
+    fields: list[dict[str, Any]] = [{"origin": "null"}, {"referer": "http://page.test/"}, {"sec_fetch_site": "cross-site"}]
+    for field in fields:
+        assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", **field))[0] == 403
     for host, status in (("127.0.0.1:8082", 200), ("[::1]:8082", 200), ("localhost", 200), ("page.test:8082", 421), ("[", 421)):
         assert (await ask(open_, "GET", "/decide", query="url=http://garden.test/", host=host))[0] == status

@@ -211,7 +211,10 @@ async def test_a_judgement_that_fails_blocks_where_set_so(listed: FilterEngine) 
     async with Icap(listed, blocks_failures=True).running() as icap:
         got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=HTML, body=b"fault"))
         assert b"failure garden.test" in got
-        assert [verdict.reason.value for _, verdict in icap.records.records] == ["failure"]
+        twice = HTML.replace("Content-Type", f"Content-Encoding: gzip{CRLF}Content-Encoding: br{CRLF}Content-Type")
+        got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=twice, body=b"x"))
+        assert b"failure garden.test" in got
+        assert [verdict.reason.value for _, verdict in icap.records.records] == ["failure"] * 2
 
 
 async def test_a_client_that_reads_no_answers_is_given_up(listed: FilterEngine, monkeypatch: pytest.MonkeyPatch) -> None:
