@@ -32,7 +32,8 @@ _REST_S: Final = 0.5
 _SWEEP_S: Final = 5.0
 _NETWORK_BITS: Final = 64
 _BEHIND_S: Final = 1.0
-"""Backlog above which new connections of clients with many are refused; above four times as much, those of all that have any."""
+"""Backlog above which new connections of clients with many are refused. Those of all that have any are refused above four times
+as much, where no client counts with more than a few sockets: one client alone must not have others refused."""
 _FEW: Final = 6
 """Connections that a client may have during an overload: a browser opens six to a host."""
 _ACCEPTED_AT_ONCE: Final = 64
@@ -250,7 +251,7 @@ class Listener:
     def _has_its_share(self, names: tuple[str, ...]) -> bool:
         """Returns whether a client has as many connections as it may have during an overload."""
         opened = self._open[names[0]]
-        if self._turns.behind_s > 4 * _BEHIND_S:
+        if self._turns.spread_s > 4 * _BEHIND_S:
             return opened > 0
         return opened >= max(_FEW, self._all // max(len(self._open), 1))
 

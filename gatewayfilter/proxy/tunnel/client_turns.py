@@ -1,8 +1,11 @@
 """Fair queueing of clients in a worker's event loop: which of the sockets that are ready are read in this turn.
 
 With few sockets ready, all of them are read, and nothing here runs. With many, each client in turn gives one, until the time of a
-turn is used up; the others stay in the kernel, whose epoll reports them again, oldest first. Sockets of origins are always read:
-what they answer was admitted before. So a client waits for as many others as there are, not for as many connections as one has.
+turn is used up; the others stay in the kernel, whose epoll reports them again. Sockets of origins are always read: what they
+answer was admitted before. So a client waits for as many others as there are, not for as many connections as one has.
+
+Those that have waited longest come first. The order of epoll is no queue: a socket that is ready again before the next poll,
+as one of an endless upload, keeps its place at the head, and so would a crowd of them.
 
 How long the sockets that were left would take is the worker's backlog, by which the listener refuses new connections.
 """
@@ -18,6 +21,8 @@ _TURN_S: Final = 0.015
 _FEWEST: Final = 4
 _MOST: Final = 64
 _USUAL_S: Final = 0.0005
+_FEW: Final = 6
+"""Sockets of one client that count for the others' wait."""
 _WEIGHT: Final = 0.2
 
 type Owner = tuple[str]
@@ -29,12 +34,17 @@ class ClientTurns:
 
     Attributes:
         behind_s: how long it would take to serve all sockets of clients that are ready, in seconds; 0 while none waits.
+        spread_s: the same with a few sockets of each client: what one client alone has ready makes no others wait.
     """
 
-    __slots__ = ("_began", "_each_s", "_owners", "_served", "behind_s")
+    __slots__ = ("_began", "_clients", "_each_s", "_owners", "_round", "_served", "_sockets", "behind_s", "spread_s")
 
     def __init__(self) -> None:
         self.behind_s = 0.0
+        self.spread_s = 0.0
+        self._round = 0
+        self._clients: dict[Owner, int] = {}
+        self._sockets: dict[int, int] = {}
         self._owners: dict[int, Owner] = {}
         self._each_s = _USUAL_S
         self._served = 0
@@ -65,19 +75,37 @@ class ClientTurns:
                 taken.append(one)
         room = min(max(int(_TURN_S / self._each_s), _FEWEST), _MOST)
         left = sum(map(len, waiting.values()))
+        spread = sum(min(len(found), _FEW) for found in waiting.values()) - min(room, left)
+        queue = self._queue(waiting)
         rank = 0
         while left and room:
-            for of_client in [found for found in waiting.values() if len(found) > rank][:room]:
-                taken.append(of_client[rank])
+            for client, found in [pair for pair in queue if len(pair[1]) > rank][:room]:
+                one = found[rank]
+                self._clients[client] = self._sockets[one[0]] = self._round + 1
+                taken.append(one)
                 left -= 1
                 room -= 1
             rank += 1
         self._served = max(len(taken), 1)
         self._began = now
         self.behind_s = left * self._each_s
+        self.spread_s = max(spread, 0) * self._each_s
         return taken
+
+    def _queue(self, waiting: dict[Owner, list[tuple[int, int]]]) -> list[tuple[Owner, list[tuple[int, int]]]]:
+        """Returns the clients with their ready sockets, both by the turn since which they wait."""
+        self._round += 2  # what is new in a turn waits since before what is served in it
+        new, clients, sockets = self._round, self._clients, self._sockets
+        self._clients = by_client = {client: clients.get(client, new) for client in waiting}
+        self._sockets = by_socket = {one[0]: sockets.get(one[0], new) for found in waiting.values() for one in found}
+        for found in waiting.values():
+            if len(found) > 1:
+                found.sort(key=lambda one: by_socket[one[0]])
+        return sorted(waiting.items(), key=lambda pair: by_client[pair[0]])
 
     def rest(self) -> None:
         """Notes that there is no crowd any more."""
-        self.behind_s = 0.0
+        self.behind_s = self.spread_s = 0.0
         self._served = 0
+        self._clients = {}
+        self._sockets = {}

@@ -418,6 +418,7 @@ async def test_an_overloaded_worker_refuses_new_connections_of_clients_with_many
         turns = gateway.listener.poller.turns
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(turns, "behind_s", behind_s)
+            patch.setattr(turns, "spread_s", behind_s)
             reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
             writer.write(f"GET {origin.http}/page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()

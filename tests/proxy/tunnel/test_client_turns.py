@@ -76,3 +76,24 @@ def test_a_descriptor_belongs_to_its_newest_connection(now: list[float]) -> None
     turns.disown(7, None)
     turns.disown(7, after)
     assert turns.take(happened) == happened
+
+
+def test_a_crowd_that_is_always_ready_keeps_no_client_from_its_turn(now: list[float]) -> None:
+    """As epoll reports them: a socket that is ready again before the next poll keeps its place at the head."""
+    turns = turns_of(**{f"endless{number}": range(number * 2, number * 2 + 2) for number in range(200)}, quiet=range(900, 903))
+    happened = [(descriptor, READ) for descriptor in [*range(400), *range(900, 903)]]
+    served: list[int] = []
+    for _ in range(60):
+        served += [descriptor for descriptor, _ in turns.take(happened)]
+    assert set(served) == {descriptor for descriptor, _ in happened}
+    assert served.index(900) < 210, "after one turn of each client"
+
+
+def test_what_one_client_has_ready_makes_no_others_wait(now: list[float]) -> None:
+    turns = turns_of(busy=range(1000), quiet=range(1000, 1002))
+    turns.take([(descriptor, READ) for descriptor in range(1002)])
+    assert turns.behind_s > 0
+    assert turns.spread_s == 0
+    many = turns_of(**{f"client{number}": range(number * 10, number * 10 + 10) for number in range(100)})
+    many.take([(descriptor, READ) for descriptor in range(1000)])
+    assert many.spread_s == pytest.approx((600 - 30) * 0.0005)
