@@ -6,7 +6,7 @@ Everything streams, unless it is inspected first (inspection.py).
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Final, cast
 from weakref import WeakSet
 
 from mitmproxy import http
@@ -28,6 +28,8 @@ from gatewayfilter.proxy.sync.decision_counter import DecisionCounter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import is_ip_literal
+
+_HTTP2: Final = b"HTTP/2.0"
 
 
 class ResponsePipeline:
@@ -74,6 +76,8 @@ class ResponsePipeline:
         """Decides the treatment of an origin's response when its headers have arrived."""
         response.stream = True
         sanitize_response(response.data)
+        if flow.request.data.http_version == _HTTP2 and self._judges and "transfer-encoding" in flow.request.headers:
+            self._with_bodies.add(flow.server_conn)  # a body that no field announced went to the origin in chunks
         pending: PendingFlow | None = flow.metadata.pop(PENDING, None)
         if pending is None:
             return

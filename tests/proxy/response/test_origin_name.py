@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import trustme
 from mitmproxy import platform
 
+from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import FakePassed, Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -187,6 +189,26 @@ async def test_nothing_is_learned_once_a_connection_has_carried_a_body(first: st
         public = gateway.passed.seen if unknown == "allow" else [page for page in gateway.inspect.seen if page.public]
         assert public == []
         assert f"http://localhost:{port}{PAGE}/1" in gateway.offers.urls
+
+
+@pytest.mark.parametrize("body", [False, True])
+async def test_nothing_is_learned_where_a_body_came_without_a_length(
+    start_gateway: Any, client_tls: ssl.SSLContext, authority: trustme.CA, *, body: bool
+) -> None:
+    """By HTTP/2 the request announces no body; the origin gets it in chunks."""
+    client_tls.set_alpn_protocols(["h2"])
+    origin_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(origin_tls)
+    server = await asyncio.start_server(deaf, "127.0.0.1", 0, ssl=origin_tls)
+    async with server, start_gateway(passed=FakePassed()) as gateway:
+        site = f"https://localhost:{server.sockets[0].getsockname()[1]}"
+        client = await Http2Client.connect(gateway, site, client_tls)
+        stream = client.ask("GET", PAGE, body=body, accept="text/html")
+        if body:
+            client.send(stream, HIDDEN.encode(), end=True)
+        assert (await client.answer(stream))[0] == "200"
+        client.close()
+        assert [page.url for page in gateway.passed.seen] == ([] if body else [f"{site}{PAGE}"])
 
 
 async def test_a_page_that_was_inspected_is_learned_for_the_name_of_its_server_alone(
