@@ -8,7 +8,7 @@ that transport, and the handshake that follows completes at once: mitmproxy's la
 | rule | why |
 |---|---|
 | same address, verified name, offered protocols; a peer address that this client may connect to now | policies differ by client |
-| no request with a body passed over it, nor an `Authorization` that may log a connection in | no smuggled request, no NTLM user |
+| no request with a body or `Upgrade` passed over it, nor a login of the connection | no smuggled request, no NTLM user |
 | never through a parent proxy, nor with a client certificate | those belong to a user |
 | nothing came after the last response, not even in the kernel's buffer | responses must not be split between clients |
 | the first request on it is safe to send again (RFC 9112 §9.3.1) | the origin may be about to close it |

@@ -69,7 +69,12 @@ def note_sharing(server: Server, sharing: Sharing) -> None:
 
 
 def binds(request: http.Request) -> bool:
-    """Returns whether a request may log its connection in, so that the next request on it would be its user's."""
+    """Returns whether a request may log its connection in, or change what is spoken on it.
+
+    The next request on it would be its user's, or part of what an origin takes for a tunnel, whatever it answered.
+    """
+    if "upgrade" in request.headers:
+        return True
     for value in request.headers.get_all("authorization"):
         if value.partition(" ")[0].lower().encode("utf-8", "surrogateescape") not in UNBOUND_SCHEMES:
             return True

@@ -134,7 +134,9 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
             sharing = sharing_of(self.conn)
             if self._first is None:
                 self._first = event.stream_id if sharing is None or sharing.adopted is None else 0
-            if sharing is not None and (binds(event.request) or not stale_retry.is_retryable(event.request)):
+            # By HTTP/2 a body may come without a length: its request looks like one that has none.
+            has_body = not event.end_stream or not stale_retry.is_retryable(event.request)
+            if sharing is not None and (has_body or binds(event.request)):
                 sharing.bound = True
             headers = event.request.headers
             if event.request.is_http2 and event.request.data.authority and "host" not in headers:
