@@ -42,10 +42,12 @@ def copy_before_upgrade(path: Path) -> Path:
                 schema = str(connection.execute(_VERSION).fetchone()[0])
                 connection.execute("VACUUM INTO ?", (str(part),))
             copy = folder / f"{_NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{Path(schema).name}.sqlite3"
+            _write_through(part)  # VACUUM INTO does not
             part.rename(copy)
+            _write_through(folder)
         finally:
             part.unlink(missing_ok=True)
-        for old in _copies(path)[KEPT:]:
+        for old in [one for one in _copies(path) if one != copy][KEPT - 1 :]:  # the clock may have been set back meanwhile
             old.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(f"the database {path} cannot be copied before its upgrade: {error.strerror}") from error
@@ -69,7 +71,8 @@ def go_back(path: Path) -> tuple[Path, Path]:
     Raises:
         StoreError: there is no such copy, or the files cannot be moved.
     """
-    copy = newest_usable_copy(path)
+    known = known_schemas()
+    copy = next((one for one in _copies(path) if _schema_of(one) in known and _is_whole(one)), None)
     if copy is None:
         raise StoreError(
             f"no copy in {path.parent / _FOLDER} can be read by this program: restore a backup, or update GatewayFilter"
@@ -80,6 +83,7 @@ def go_back(path: Path) -> tuple[Path, Path]:
         fresh.unlink(missing_ok=True)
         shutil.copyfile(copy, fresh)
         make_private(fresh, 0o600)
+        _write_through(fresh)
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
@@ -107,6 +111,24 @@ def _files_of(path: Path) -> Iterable[Path]:
 def _copies(path: Path) -> list[Path]:
     """Returns the copies, newest first: the names begin with their times."""
     return sorted((path.parent / _FOLDER).glob(f"{_NAME}*.sqlite3"), reverse=True)
+
+
+def _write_through(path: Path) -> None:
+    """Has the disk write a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_whole(copy: Path) -> bool:
+    """Returns whether a copy is undamaged; reads all of it."""
+    try:
+        with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+    except sqlite3.Error:
+        return False
 
 
 def _schema_of(copy: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store import Store, newest_usable_copy, schema_status
-from gatewayfilter.store.backup.upgrade_copies import KEPT, copy_before_upgrade
+from gatewayfilter.store.backup.upgrade_copies import KEPT, copy_before_upgrade, go_back
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import HEAD
 from gatewayfilter.store.sql.schema_version import bring_to, known_schemas
@@ -53,3 +53,25 @@ def test_the_newest_copies_are_kept(old: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(path.name[:21] for path in (old.parent / "backups").iterdir()) == [
         f"before-upgrade-2026-{n}" for n in (2, 3, 4)
     ]
+
+
+def test_a_new_copy_is_kept_whatever_the_clock_tells(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for second in range(9, 9 - KEPT - 1, -1):
+        monkeypatch.setattr(time, "strftime", lambda *_, at=second: f"2026-{at}")
+        assert copy_before_upgrade(old).exists()
+    assert len(list((old.parent / "backups").iterdir())) == KEPT
+
+
+def test_a_damaged_copy_takes_no_database_away(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "strftime", lambda *_: "2026-1")
+    whole = copy_before_upgrade(old)
+    monkeypatch.setattr(time, "strftime", lambda *_: "2026-2")
+    damaged = copy_before_upgrade(old)
+    contents = bytearray(damaged.read_bytes())
+    contents[-20_000:] = bytes(20_000)
+    damaged.write_bytes(contents)
+    assert go_back(old)[0] == whole
+    whole.unlink()
+    with pytest.raises(StoreError, match="no copy in"):
+        go_back(old)
+    assert old.exists()
