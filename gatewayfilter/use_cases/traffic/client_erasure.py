@@ -15,6 +15,7 @@ from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _BACKUPS = "backups"
+_MOVED = "gatewayfilter.sqlite3.*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,13 @@ def erase_client(store: Store, settings: Settings, text: str, *, keep: bool = Fa
     if client is not None and not keep:
         PolicyEditor(store.policies).remove_client(client.name)
         counts["clients"] = 1
-    folder = settings.data_dir / _BACKUPS
-    return Erased(counts, tuple(sorted(path for path in folder.glob("*") if path.is_file())) if folder.is_dir() else ())
+    return Erased(counts, tuple(_backups(settings.data_dir)))
+
+
+def _backups(state: Path) -> list[Path]:
+    """Returns the backups of a state folder, and the databases that a repair or a rollback has moved aside."""
+    found = [*(state / _BACKUPS).glob("*"), *state.glob(_MOVED)]
+    return sorted(path for path in found if path.is_file())
 
 
 def _addresses(store: Store, client: Client | None, text: str) -> frozenset[str]:

@@ -97,8 +97,13 @@ def test_a_kept_client_is_only_forgotten(store: Store, settings: Settings) -> No
     (settings.data_dir / "backups").mkdir()
     backup = settings.data_dir / "backups" / "before-restore.tar"
     backup.touch()
+    moved = [
+        settings.data_dir / f"gatewayfilter.sqlite3.{name}" for name in ("damaged-20260101-000000", "newer-20260101-000000-wal")
+    ]
+    for path in moved:
+        path.touch()
     erased = erase_client(store, settings, "tablet", keep=True)
-    assert (erased.counts["clients"], erased.counts["decisions"], erased.backups) == (0, 1, (backup,))
+    assert (erased.counts["clients"], erased.counts["decisions"], erased.backups) == (0, 1, (backup, *moved))
     assert set(store.policies.read().clients) == {"tablet"}
     with pytest.raises(PolicyError):
         erase_client(store, settings, "nobody")
