@@ -119,7 +119,7 @@ class LocalState:
     def _apply_rules(self, changes: Mapping[str, Shared | None]) -> None:
         if not changes:
             return
-        present = {field_of(rule): rule.rule_id for rule in self._lists.rules()}
+        present = {field_of(rule): rule.rule_id for rule in self._lists.rules() if rule.group not in FLEET_GROUPS}
         for field, one in changes.items():
             if one is None and field in present:
                 self._lists.remove_rule(present[field])

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gatewayfilter.engine.state.manual_rules import MAX_PATTERN_LENGTH, compile_pattern
 from gatewayfilter.errors import GatewayFilterError, RuleError
 from gatewayfilter.model import (
+    FLEET_GROUPS,
     Client,
     EntryKind,
     Group,
@@ -136,6 +137,8 @@ def _rule(name: str, value: list[Any]) -> ManualRule:
     kind, pattern, group, scope = map(_plain, json.loads(name))
     action, comment, expires_at, enabled = value
     found = ListAction(action)
+    if group in FLEET_GROUPS:
+        raise RuleError("rules of a publisher are not shared")
     if not 0 < len(pattern) <= MAX_PATTERN_LENGTH:
         raise RuleError("a pattern has no characters, or too many")
     compile_pattern(EntryKind(kind), pattern, allows=found is ListAction.ALLOW)
