@@ -84,6 +84,8 @@ def go_back(path: Path) -> tuple[Path, Path]:
         shutil.copyfile(copy, fresh)
         make_private(fresh, 0o600)
         _write_through(fresh)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # a stop between two renames must not part them
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))

@@ -1,6 +1,7 @@
 """Copies of a database before it is migrated."""
 
 import shutil
+import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
@@ -75,3 +76,18 @@ def test_a_damaged_copy_takes_no_database_away(old: Path, monkeypatch: pytest.Mo
     with pytest.raises(StoreError, match="no copy in"):
         go_back(old)
     assert old.exists()
+
+
+def test_what_is_moved_aside_is_whole_without_its_log(old: Path) -> None:
+    copy_before_upgrade(old)
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE later (a)")
+        connection.commit()
+        for suffix in ("", "-wal"):  # as a killed process leaves them
+            shutil.copyfile(f"{old}{suffix}", old.with_name(f"killed{suffix}"))
+    killed = old.with_name("killed")
+    _, aside = go_back(killed)
+    assert not aside.with_name(f"{aside.name}-wal").exists()
+    with closing(sqlite3.connect(aside)) as connection:
+        assert connection.execute("SELECT count(*) FROM later").fetchone() == (0,)
