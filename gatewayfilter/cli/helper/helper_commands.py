@@ -50,7 +50,7 @@ def helper_group() -> None:
 @click.option(
     "--on-error",
     type=click.Choice(["allow", "block"]),
-    help="What happens to requests while the daemon is away, in place of proxy.on_error.",
+    help="What happens to requests while the daemon is away, in place of proxy.on_error; with --socket alone they are allowed.",
 )
 @click.option("--block-url", metavar="URL", help="Block page for rewrite, in place of helper.block_url.")
 @click.pass_obj

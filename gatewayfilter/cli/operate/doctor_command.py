@@ -31,7 +31,7 @@ def doctor(invocation: Invocation) -> int:
 
     Checks the state folder and its owner, settings, disk, memory, clock, certificate authority, database, lists, services,
     messages, systemd units, processes, rendering, file limits, compiled code, port, default route, firewall, forwarding, IPv6,
-    QUIC and DNS. Exit code 1 when something does not
+    QUIC, DNS, squid's helpers, ICAP, the zone of resolvers, Kafka and gateways in step. Exit code 1 when something does not
     work; warnings and notes leave it 0. The firewall is checked as root only.
     """
     import time
