@@ -67,7 +67,7 @@ def unchanged_head(status: int, tag: str, http: HttpHead, kind: str, *, has_body
 
 def chunk(data: bytes) -> bytes:
     """Returns a chunk of a body."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
+    return b"".join((b"%x\r\n" % len(data), data, b"\r\n"))
 
 
 def page(tag: str, answer: InternalAnswer, *, closes: bool) -> bytes:
