@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
+from fastapi import APIRouter
+
 from gatewayfilter.web.api.learning import crawler, extraction, reviews, words
 from gatewayfilter.web.api.lists import rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
 from gatewayfilter.web.api.system import audit, backup, fleet, health, https, session, settings, tokens, users
 from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
-from gatewayfilter.web.routers import ApiRouter
 
 
-def routers() -> Iterator[ApiRouter]:
+def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects, in the order of the reference page."""
     yield bypass_links.router
     yield check.router
@@ -35,8 +36,8 @@ def routers() -> Iterator[ApiRouter]:
     yield words.router
     yield audit.router
     yield backup.router
-    yield health.router
     yield fleet.router
+    yield health.router
     yield https.router
     yield session.router
     yield settings.router

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from fastapi import APIRouter
+
 from gatewayfilter.web.pages.learning import crawler, extraction, review, words
 from gatewayfilter.web.pages.lists import check, rule_files, rules, sources
 from gatewayfilter.web.pages.people import client, clients, pauses, policies, times
@@ -23,10 +25,9 @@ from gatewayfilter.web.pages.system import (
     users,
 )
 from gatewayfilter.web.pages.traffic import log, overview, reports, requests, why
-from gatewayfilter.web.routers import PageRouter
 
 
-def routers() -> Iterator[PageRouter]:
+def routers() -> Iterator[APIRouter]:
     """Yields the routers of all subjects."""
     yield log.router
     yield overview.router
