@@ -129,7 +129,7 @@ def test_bind_follows_the_zone_with_a_key_and_reads_the_file(tmp_path: Path) -> 
         f'key "gateway.key" {{ algorithm hmac-sha256; secret "{SECRET}"; }};\ncontrols {{ }};\n'
         f'options {{ directory "{tmp_path}"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion yes;\n'
         f'  pid-file "{tmp_path}/pid"; session-keyfile none; dnssec-validation no; empty-zones-enable no;\n'
-        '  response-policy { zone "gatewayfilter.rpz"; } qname-wait-recurse no; };\n'
+        '  response-policy { zone "gatewayfilter.rpz"; } qname-wait-recurse no min-update-interval 0; };\n'
         f'zone "test" {{ type primary; file "{tmp_path}/test.zone"; }};\n'
         f'zone "gatewayfilter.rpz" {{ type secondary; primaries port {zone_port} {{ 127.0.0.1 key "gateway.key"; }};'
         f' file "{tmp_path}/rpz.db"; }};\n'
