@@ -31,7 +31,10 @@ class Filter:
         self._environment = {
             **os.environ,
             "GATEWAYFILTER_DATA_DIR": str(state),
-            "GATEWAYFILTER_WEB__LISTEN": os.environ.get("GATEWAYFILTER_WEB__LISTEN", ""),
+            # A release before the dashboard refuses a setting that it does not know.
+            **(
+                {"GATEWAYFILTER_WEB__LISTEN": os.environ.get("GATEWAYFILTER_WEB__LISTEN", "")} if _has_dashboard(checkout) else {}
+            ),
             "GATEWAYFILTER_LOG__LEVEL": os.environ.get("GATEWAYFILTER_LOG__LEVEL", "warning"),
             **({"PYTHONPATH": str(checkout)} if checkout is not None else {}),
             **(settings or {}),
@@ -81,3 +84,7 @@ def _command_of(checkout: Path | None) -> list[str]:
     if not Path(found).is_relative_to(checkout):
         raise SystemExit(f"{checkout} is no checkout: gatewayfilter is imported from {found.strip()}")
     return [*python, "-m", "gatewayfilter.cli"]
+
+
+def _has_dashboard(checkout: Path | None) -> bool:
+    return checkout is None or (checkout / "gatewayfilter" / "web").is_dir()
