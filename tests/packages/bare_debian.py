@@ -37,7 +37,7 @@ class BareDebian(Box):
         assert first is not None, self.log.read_text()[-3000:]
         enter = ["nsenter", "-t", str(first.pid), "-m", "-p", "-n", "-u", "-i", "-C", "-r", "-w"]
         environment = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
-        line = [*enter, *environment, "sh", "-ec", f"cd /root/packages\n{commands}"]
+        line = [*enter, *environment, "sh", "-ec", f"cd /srv/packages\n{commands}"]
         return subprocess.run(line, capture_output=True, text=True, check=False, timeout=timeout_s)
 
     def from_client(self, *arguments: str) -> str:

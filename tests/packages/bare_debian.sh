@@ -1,7 +1,7 @@
 #!/bin/sh
 # Boots systemd as process 1 of namespaces of its own, on a throw-away layer over a bare Debian. Nothing outside of the namespaces is
 # written to but the (empty) folder. To be run by `unshare --mount --pid --net --uts --ipc --cgroup --fork`.
-# Arguments: folder for the layer, the bare Debian, a folder with packages, which appears as /root/packages.
+# Arguments: folder for the layer, the bare Debian, a folder with packages, which appears as /srv/packages.
 set -eu
 layer=$1 bare=$2 packages=$3
 
@@ -24,8 +24,8 @@ mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=0666
 mount -t tmpfs tmpfs "$root/dev/shm"
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s pts/ptmx "$root/dev/ptmx"
-mkdir -p "$root/root/packages"
-cp "$packages"/*.deb "$root/root/packages"
+mkdir -p "$root/srv/packages"
+cp "$packages"/*.deb "$root/srv/packages"
 printf '127.0.0.1 localhost box\n' > "$root/etc/hosts"
 : > "$root/etc/resolv.conf"
 echo box > "$root/etc/hostname"
