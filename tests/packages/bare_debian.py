@@ -19,7 +19,7 @@ def commands_of(page: Path, name: str) -> list[str]:
 
 
 class BareDebian(Box):
-    """The machine that somebody sits before, in root's folder of packages."""
+    """The machine that somebody sits before, in the folder of packages."""
 
     def type(self, commands: str, timeout_s: float = 240) -> str:
         """Runs lines of a shell as they are typed, each of which has to succeed; returns what was printed.
