@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gatewayfilter.model import ManualRule
     from gatewayfilter.use_cases.lists.list_search import FoundLine, FoundRule
 
+_PATIENCE_S = 1.0
+"""How long a search may take before its progress is shown."""
+
 
 @click.command(
     cls=FilterCommand,
@@ -40,7 +43,7 @@ def search(invocation: Invocation, *, text: str, partial: bool) -> int:
     from gatewayfilter.use_cases.lists.list_search import search_lists
 
     settings = invocation.settings()
-    with invocation.store() as store, showing(quiet=invocation.json, patience_s=1.0) as progress:
+    with invocation.store() as store, showing(quiet=invocation.json, patience_s=_PATIENCE_S) as progress:
         result = search_lists(settings, store, text, partial=partial, progress=progress)
     for sentence in result.unreadable:
         say(f"gatewayfilter: {sentence}", err=True)
