@@ -2,10 +2,10 @@
 
 import re
 from pathlib import Path
-from typing import Final, Self
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from gatewayfilter.settings.base import Section
 
@@ -14,6 +14,42 @@ SCHEMES: Final = ("redis", "rediss", "redis-cluster", "rediss-cluster")
 _MOST_CHARACTERS: Final = 2048
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """Kafka's own rule for names of topics."""
+
+
+def _checked(value: SecretStr) -> SecretStr:
+    """Returns the URL. The messages leave the value out: it may hold a password."""
+    text = value.get_secret_value()
+    if text and (len(text) > _MOST_CHARACTERS or not _is_redis_url(text)):
+        raise ValueError(
+            "must be redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER], or rediss://, redis-cluster://, rediss-cluster://"
+        )
+    return value
+
+
+def _is_redis_url(text: str) -> bool:
+    """Returns whether a URL of Redis has a form that is accepted; the hosts of a cluster may be several, with commas."""
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        hosts = [urlsplit(f"//{host}") for host in parts.netloc.rpartition("@")[2].split(",")]
+        named = all(host.hostname and (host.port is None or 0 < host.port < 65_536) for host in hosts)
+    except ValueError:
+        return False
+    cluster = parts.scheme.endswith("-cluster")
+    number = parts.path.strip("/")
+    return (
+        parts.scheme in SCHEMES
+        and named
+        and (cluster or len(hosts) == 1)
+        and not parts.query
+        and not parts.fragment
+        and (not number or (number.isdigit() and len(number) < 4 and not cluster))
+    )
+
+
+RedisUrl = Annotated[SecretStr, AfterValidator(_checked)]
+"""URL of a Redis, which may hold a password; empty for none."""
 
 
 class StoreSettings(Section):
@@ -26,45 +62,30 @@ class StoreSettings(Section):
 class CacheSettings(Section):
     """A cache of judged content that machines share."""
 
-    url: SecretStr = SecretStr("")
+    url: RedisUrl = SecretStr("")
     """Redis for verdicts of known content: `redis://`, `rediss://` (TLS), `redis-cluster://`; needs the extra `redis`."""
     key_file: Path | None = None
     """File with the 32 bytes of the key, the same on all machines; without one that of the state folder counts."""
     timeout_s: float = Field(default=0.25, gt=0, le=10)
     """Longest wait for an answer of the cache, in seconds."""
 
-    @field_validator("url")
-    @classmethod
-    def _is_redis(cls, value: SecretStr) -> SecretStr:
-        return _checked(value)
-
 
 class QueueSettings(Section):
     """A crawl queue that machines share."""
 
-    url: SecretStr = SecretStr("")
+    url: RedisUrl = SecretStr("")
     """Redis for the crawl queue, as `cache.url`; empty means the database."""
     timeout_s: float = Field(default=2.0, gt=0, le=60)
     """Longest wait for an answer of the queue, in seconds."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_redis(cls, value: SecretStr) -> SecretStr:
-        return _checked(value)
 
 
 class SyncSettings(Section):
     """Gateways with equal rights that keep rules, policies and sources in step."""
 
-    url: SecretStr = SecretStr("")
+    url: RedisUrl = SecretStr("")
     """Redis by which gateways keep manual rules, policies and sources in step, as `cache.url`; empty means that none do."""
     timeout_s: float = Field(default=2.0, gt=0, le=60)
     """Longest wait for an answer of that Redis, in seconds."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_redis(cls, value: SecretStr) -> SecretStr:
-        return _checked(value)
 
 
 class KafkaSettings(Section):
@@ -107,35 +128,3 @@ def _is_address(text: str) -> bool:
         return bool(parts.hostname) and 0 < (parts.port or 0) < 65_536
     except ValueError:
         return False
-
-
-def _checked(value: SecretStr) -> SecretStr:
-    """Returns the URL. The messages leave the value out: it may hold a password."""
-    text = value.get_secret_value()
-    if text and (len(text) > _MOST_CHARACTERS or not _is_redis_url(text)):
-        raise ValueError(
-            "must be redis://[USER:PASSWORD@]HOST[:PORT][/NUMBER], or rediss://, redis-cluster://, rediss-cluster://"
-        )
-    return value
-
-
-def _is_redis_url(text: str) -> bool:
-    """Returns whether a URL of Redis has a form that is accepted; the hosts of a cluster may be several, with commas."""
-    if not text.isascii() or not text.isprintable() or " " in text:
-        return False
-    try:
-        parts = urlsplit(text)
-        hosts = [urlsplit(f"//{host}") for host in parts.netloc.rpartition("@")[2].split(",")]
-        named = all(host.hostname and (host.port is None or 0 < host.port < 65_536) for host in hosts)
-    except ValueError:
-        return False
-    cluster = parts.scheme.endswith("-cluster")
-    number = parts.path.strip("/")
-    return (
-        parts.scheme in SCHEMES
-        and named
-        and (cluster or len(hosts) == 1)
-        and not parts.query
-        and not parts.fragment
-        and (not number or (number.isdigit() and len(number) < 4 and not cluster))
-    )
