@@ -2,10 +2,11 @@
 
 The steps of one URL: `crawl_worker` leases it from the frontier · `fetch.url_policy` decides whether it may be fetched at all,
 `fetch.robots` and `fetch.politeness` whether and when the site allows it · `fetch.fetcher` gets it, decoded and bounded, over
-sockets that `net.address_guard` admits · `visitor` hands it to the sink (classifier and lists), in memory or, when that lags,
-over `buffer.page_buffer` and its archive on the disk · `outcomes` sets the URL's next state · `link_queue` puts links into
-the frontier that were not seen, as far as `links.strategy` goes. `context` holds the collaborators of all of them; `foreground`
-does the same while a command waits; `spool_reader` judges pages that passed the proxy, without fetching them.
+sockets that `net.address_guard` admits · `page_fetch` is all of that, and `page_judge` hands the page to the sink (classifier
+and lists), in memory or, when that lags, over `buffer.page_buffer` and its archive on the disk · `outcomes` sets the URL's next
+state · `link_queue` puts links into the frontier that were not seen, as far as `links.strategy` goes. `context` holds the
+collaborators of all of them; `visitor` is the visit in one process;
+`foreground` does the same while a command waits; `spool_reader` judges pages that passed the proxy, without fetching them.
 """
 
 from gatewayfilter.crawl.buffer.backlog import Backlog

@@ -16,14 +16,13 @@ from typing import Any, Literal
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.links.strategy import strategy_of
-from gatewayfilter.crawl.net.fetch_errors import HostBusyError
 from gatewayfilter.crawl.outcome_batcher import OutcomeBatcher
 from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler, Visited
+from gatewayfilter.crawl.page_judge import Target, VisitResult
 from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
-from gatewayfilter.crawl.visitor import Target, VisitResult
-from gatewayfilter.errors import FetchError, StoreError, UrlError
+from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Lease, LeaseUrls, Validators
-from gatewayfilter.urls import parse_url, redacted
+from gatewayfilter.urls import parse_url
 
 _log = logging.getLogger(__name__)
 
@@ -186,18 +185,8 @@ class CrawlWorker:
             strategy = strategy_of(self._settings, lease.task)
             target = Target(parse_url(lease.url), lease.priority, strategy, lease.depth, known)
             visit = await session.runtime.visitor.visit(target, patience_s=patience_s)
-        except HostBusyError as error:
-            return outcomes.postponed(lease, error)
-        except FetchError as error:
-            return outcomes.failed(lease, error)
-        except StoreError as error:
-            _log.warning("%s; %s is visited again", error, redacted(lease.url))
-            return outcomes.not_kept(lease)
-        except UrlError:
-            return outcomes.not_a_url(lease)
         except Exception as error:  # noqa: BLE001  the outermost boundary of one page: none may end the crawler
-            _log.exception("visiting %s failed", redacted(lease.url))
-            return outcomes.crashed(lease, f"failed with {type(error).__name__}")
+            return outcomes.of_error(lease, error)
         if visit.buffered:
             session.buffered.set()
         return Visited(lease, target, visit)

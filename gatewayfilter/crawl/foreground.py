@@ -15,8 +15,9 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.links.strategy import Strategy, strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError, is_refusal
+from gatewayfilter.crawl.page_judge import Target, VisitResult
 from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
-from gatewayfilter.crawl.visitor import CrawlOutcome, Target, VisitResult
+from gatewayfilter.crawl.visitor import CrawlOutcome
 from gatewayfilter.errors import FetchError, UrlError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import Url, parse_loose_url, registrable_domain

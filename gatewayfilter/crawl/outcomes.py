@@ -28,8 +28,8 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.link_queue import LinkFollower, seen_key
 from gatewayfilter.crawl.links.strategy import strategy_of
 from gatewayfilter.crawl.net.fetch_errors import HostBusyError, UnreachableError, is_refusal, is_retryable
-from gatewayfilter.crawl.visitor import Target, VisitResult
-from gatewayfilter.errors import FetchError
+from gatewayfilter.crawl.page_judge import Target, VisitResult
+from gatewayfilter.errors import FetchError, StoreError, UrlError
 from gatewayfilter.interfaces import Lease
 from gatewayfilter.urls import Url, digest_of, redacted
 
@@ -150,6 +150,22 @@ class OutcomeHandler:
             yield
             if self._finished:
                 self._frontier.done_all(self._finished)
+
+    def of_error(self, lease: Lease, error: Exception) -> Completion:
+        """A page whose visit ended with an exception, of whatever kind."""
+        match error:
+            case HostBusyError():
+                return self.postponed(lease, error)
+            case FetchError():
+                return self.failed(lease, error)
+            case StoreError():
+                _log.warning("%s; %s is visited again", error, redacted(lease.url))
+                return self.not_kept(lease)
+            case UrlError():
+                return self.not_a_url(lease)
+            case _:
+                _log.error("visiting %s failed", redacted(lease.url), exc_info=error)
+                return self.crashed(lease, f"failed with {type(error).__name__}")
 
     def postponed(self, lease: Lease, error: HostBusyError) -> Completion:
         """A page on a host that may not be requested now."""

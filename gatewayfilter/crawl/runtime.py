@@ -10,6 +10,8 @@ from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.fetch.fetcher import Fetcher
 from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.fetch.robots import Robots
+from gatewayfilter.crawl.page_fetch import PageFetch
+from gatewayfilter.crawl.page_judge import PageJudge
 from gatewayfilter.crawl.render.renderer import renderer
 from gatewayfilter.crawl.visitor import Visitor
 
@@ -49,7 +51,8 @@ async def open_runtime(context: CrawlContext, host_state: HostState) -> AsyncIte
     with judge, queue:
         async with fetcher, renderer(settings, counters) as rendering:
             try:
-                yield CrawlRuntime(Visitor(context, fetcher, host_state.robots, judge, rendering), queue)
+                fetch = PageFetch(fetcher, host_state.robots, counters, rendering, context.clock)
+                yield CrawlRuntime(Visitor(context, fetch, PageJudge(context, judge), host_state.robots), queue)
             finally:
                 if context.buffer is not None:
                     await asyncio.get_running_loop().run_in_executor(judge, context.buffer.flush)

@@ -154,6 +154,10 @@ class Frontier(CrawlRequestStore, LeaseUrls, Protocol):
         """Moves a URL to the dead letters. Returns False when the lease is no longer the caller's."""
         ...
 
+    def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Returns those that are the caller's still: neither given back, nor handed out again. Changes nothing."""
+        ...
+
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
         ...

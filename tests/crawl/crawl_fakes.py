@@ -67,6 +67,10 @@ class FakeFrontier:
         self.buried[lease.url] = error
         return True
 
+    def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
+        settled = {*self.finished, *self.buried, *self.due_again}
+        return [lease for lease in leases if lease.url not in settled]
+
     def stats(self, now: float) -> dict[str, int]:
         return {"waiting": len(self.waiting)}
 

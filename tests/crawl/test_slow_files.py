@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from gatewayfilter.crawl import CrawlContext, CrawlWorker, visitor
+from gatewayfilter.crawl import CrawlContext, CrawlWorker, page_judge
 from gatewayfilter.documents.pdf_text import can_read_pdf
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -28,7 +28,7 @@ async def test_the_judge_goes_on_while_files_are_read(origin: Origin, monkeypatc
         slow.append(Future())
         return slow[-1]
 
-    monkeypatch.setattr(visitor, "read_pdf_aside", read_aside)
+    monkeypatch.setattr(page_judge, "read_pdf_aside", read_aside)
     files = [f"/{number}.pdf" for number in range(FILES)]
     for path in files:
         origin.answers[path] = reply(b"%PDF-1.4 " + path.encode(), content_type="application/pdf")

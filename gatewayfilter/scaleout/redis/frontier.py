@@ -48,10 +48,10 @@ class _Script:
         self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
-_PUSH, _TAKE, _GIVE_BACK, _EXTEND, _RELEASE, _SWEEP, _STATS, _PAGE, _REVIVE, _CLEAR = map(
+_PUSH, _TAKE, _GIVE_BACK, _EXTEND, _STILL_HELD, _RELEASE, _SWEEP, _STATS, _PAGE, _REVIVE, _CLEAR = map(
     _Script,
     (
-        lua.PUSH, lua.TAKE, lua.GIVE_BACK, lua.EXTEND, lua.RELEASE,
+        lua.PUSH, lua.TAKE, lua.GIVE_BACK, lua.EXTEND, lua.STILL_HELD, lua.RELEASE,
         lua.SWEEP, lua.STATS, lua.PAGE, lua.REVIVE, lua.CLEAR,
     ),
 )  # fmt: skip
@@ -154,6 +154,16 @@ class RedisFrontier:
     def dead_letter(self, lease: Lease, error: str) -> bool:
         """Moves a URL to the dead letters. Returns False when the lease is no longer the caller's."""
         return self._give_back([lease], QueueState.DEAD.value, lease.expires_at, error)
+
+    def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Returns those that are the caller's still: neither given back, nor handed out again. Changes nothing."""
+        found: list[Lease] = []
+        for chunk in batched(leases, _CHUNK):
+            held = [part for lease in chunk for part in (digest_of(lease.url).hex(), lease.token)]
+            found += [
+                chunk[place] for place in self._run(_STILL_HELD, self._clock(), *held, read=lambda got: list(map(int, got)))
+            ]
+        return found
 
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""

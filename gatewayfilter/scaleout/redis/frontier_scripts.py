@@ -233,6 +233,16 @@ move(r, 'leased', math.max(r.due, now + tonumber(ARGV[3])))
 return 1
 """
 
+# ARGV: now, clock, then digest and token of each lease. Returns the places of those that are held.
+STILL_HELD: Final = """
+local found = {}
+for k = 3, #ARGV, 2 do
+  local r = record(ARGV[k])
+  if r and r.s == 'leased' and r.tok == ARGV[k + 1] then found[#found + 1] = (k - 3) / 2 end
+end
+return found
+"""
+
 # ARGV: now, clock, "1" for these holders and "0" for all but these, holders.
 RELEASE: Final = """
 local named, most = {}, 0

@@ -112,6 +112,16 @@ class SharedQueue:
         """Moves a URL to the dead letters. Returns False when the lease is no longer the caller's."""
         return _acknowledged(lambda: self._of(lease).dead_letter(lease, error))
 
+    def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Returns those that are the caller's still.
+
+        Raises:
+            StoreUnavailableError: Redis is away, which alone can tell.
+        """
+        own = self._own.still_held([lease for lease in leases if not _is_shared(lease)])
+        shared = [lease for lease in leases if _is_shared(lease)]
+        return own + (_acknowledged(lambda: self._shared.still_held(shared)) if shared else [])
+
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state, of the machine's own queue while Redis is away."""
         return self._read(lambda queue: queue.stats(now))

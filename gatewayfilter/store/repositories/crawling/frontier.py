@@ -167,6 +167,15 @@ class SqlFrontier:
         # The end of the lease is used as the time of death: accurate enough for days.
         return self._give_back(sql.RETURN, lease, new_state=QueueState.DEAD.value, new_due_at=lease.expires_at, new_error=error)
 
+    def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
+        """Returns those that are the caller's still: neither given back, nor handed out again. Changes nothing."""
+        held: set[tuple[bytes, str]] = set()
+        with self._database.read() as connection:
+            for chunk in batched(leases, _CHUNK):
+                rows = connection.execute(sql.HELD_TOKENS, {"digests": [digest_of(lease.url) for lease in chunk]})
+                held.update((row.digest, row.token) for row in rows)
+        return [lease for lease in leases if (digest_of(lease.url), lease.token) in held]
+
     def stats(self, now: float) -> dict[str, int]:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
         with self._database.read() as connection:

@@ -112,6 +112,9 @@ _OURS = (
     COLUMNS.state == QueueState.LEASED.value,
     COLUMNS.token == bindparam("held_token"),
 )
+HELD_TOKENS = select(COLUMNS.digest, COLUMNS.token).where(
+    COLUMNS.digest.in_(bindparam("digests", expanding=True)), COLUMNS.state == QueueState.LEASED.value
+)
 FINISH = delete(FRONTIER).where(*_OURS)
 RETURN = (
     update(FRONTIER)

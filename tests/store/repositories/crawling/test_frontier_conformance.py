@@ -322,6 +322,19 @@ def test_what_a_crawler_had_in_work_comes_back_when_it_is_gone(frontier: CrawlQu
     assert frontier.release_except((), 103.0) == 2
 
 
+def test_leases_that_are_held_still(frontier: CrawlQueue) -> None:
+    frontier.add([CrawlRequest(url) for url in (A, B, C, D)], 100.0)
+    first, second, third, fourth = frontier.lease(4, 60.0, 100.0, None, "one")
+    others = replace(first, token=f"{first.token}x")
+    assert frontier.still_held([others, fourth, first, second, third]) == [fourth, first, second, third]
+    frontier.done(first, rest_until=500.0)
+    frontier.retry(second, 100.0, "no answer")
+    frontier.dead_letter(third, "no answer")
+    assert frontier.still_held([first, second, third, fourth]) == [fourth]
+    frontier.release(("one",), 101.0)
+    assert frontier.still_held([fourth]) == frontier.still_held([]) == []
+
+
 def test_each_crawler_leases_the_sites_of_its_own_slots(frontier: CrawlQueue) -> None:
     offered = [f"http://s{number % 40}.example/{number}" for number in range(400)]
     frontier.add([CrawlRequest(url) for url in offered], 100.0)
