@@ -15,10 +15,11 @@ from typing import Final
 
 from mitmproxy import addonmanager, http
 from mitmproxy.proxy.layers import http as http_layers
+from mitmproxy.proxy.layers import tls as tls_layers
 from mitmproxy.proxy.layers.http import HttpLayer, _http1
 from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
-from gatewayfilter.proxy.mitm.fastpath import fast_functions, tls_path
+from gatewayfilter.proxy.mitm.fastpath import fast_functions, hello_reader, tls_path
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
@@ -34,11 +35,13 @@ from gatewayfilter.proxy.pages.block_page import BlockPages
 
 _MESSAGE: Final = "mitmproxy.http:MessageData"
 _unreadable: Final = ErrorAnswers.unreadable_request
+_parse_hello: Final = hello_reader.parse_client_hello
 _PageRow: Final = partial(_Row, makes_pages=True)
 _HTTP: Final = "mitmproxy.proxy.layers.http:"
 _HTTP1: Final = "mitmproxy.proxy.layers.http._http1:"
-_TLS: Final = "mitmproxy.proxy.layers.tls:TLSLayer."
-_SERVER_TLS: Final = "mitmproxy.proxy.layers.tls:ServerTLSLayer."
+_TLS_MODULE: Final = "mitmproxy.proxy.layers.tls:"
+_TLS: Final = f"{_TLS_MODULE}TLSLayer."
+_SERVER_TLS: Final = f"{_TLS_MODULE}ServerTLSLayer."
 _FIELDS: Final = "mitmproxy.coretypes.multidict:_MultiDict."
 
 REPLACEMENTS: Final[tuple[_Row, ...]] = (
@@ -55,6 +58,7 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http.Headers, "get_all", fast_functions.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),
     _Row(http.Headers, "get", fast_functions.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
     _Row(http.Headers, "__contains__", fast_functions.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
+    _Row(tls_layers, "parse_client_hello", _parse_hello, SPEED, f"{_TLS_MODULE}parse_client_hello", "f2b6298062e46095"),
     _Row(TLSLayer, "receive_data", tls_path.receive_data, SPEED, f"{_TLS}receive_data", "27a803d5985345f3"),
     _Row(TLSLayer, "tls_interact", tls_path.tls_interact, SPEED, f"{_TLS}tls_interact", "bcbe8bc50bf0bafc"),
     _Row(TLSLayer, "send_data", tls_path.send_data, SPEED, f"{_TLS}send_data", "90cfb4fb55863fde"),

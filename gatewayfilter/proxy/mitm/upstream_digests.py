@@ -74,25 +74,19 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/fastpath/http1_heads.py",
         "parses as they do, or leaves it to them",
         "mitmproxy.net.http.validate",
-        {
-            "validate_headers": "0d39fdba9ab913af",
-        },
+        {"validate_headers": "0d39fdba9ab913af"},
     ),
     Reliance(
         "mitm/fastpath/http1_heads.py",
         "parses as they do, or leaves it to them",
         "mitmproxy.net.http.url",
-        {
-            "parse": "2437844d1a00e8a7",
-        },
+        {"parse": "2437844d1a00e8a7"},
     ),
     Reliance(
         "mitm/fastpath/response.py",
         "counts down what remains of a body",
         "h11._readers",
-        {
-            "ContentLengthReader": "f4d6518c4aedb18e",
-        },
+        {"ContentLengthReader": "f4d6518c4aedb18e"},
     ),
     Reliance(
         "mitm/fastpath/http_layer.py",
@@ -129,9 +123,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/fastpath/steps.py",
         "finds the layer behind a shell",
         "mitmproxy.proxy.layers.http",
-        {
-            "HttpClient": "73c48829eb70e450",
-        },
+        {"HttpClient": "73c48829eb70e450"},
     ),
     Reliance(
         "mitm/fastpath/tls_path.py",
@@ -144,12 +136,22 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         },
     ),
     Reliance(
+        "mitm/fastpath/hello_reader.py",
+        "reads the same fields, and makes the same object in another way",
+        "mitmproxy.tls",
+        {"ClientHello": "0948fef1cd8adf65"},
+    ),
+    Reliance(
+        "mitm/fastpath/hello_reader.py",
+        "reads the same fields, and makes the same object in another way",
+        "mitmproxy.contrib.kaitaistruct.tls_client_hello",
+        {"TlsClientHello": "0b3d29b0a2a98bad"},
+    ),
+    Reliance(
         "mitm/fastpath/tls_path.py",
         "hands data on as it does",
         "mitmproxy.proxy.layers.tls",
-        {
-            "ServerTLSLayer.event_to_child": "9e5754069767bd86",
-        },
+        {"ServerTLSLayer.event_to_child": "9e5754069767bd86"},
     ),
     Reliance(
         "mitm/fastpath/tls_path.py",
@@ -200,9 +202,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/fastpath/hook_runner.py",
         "a deferred hook comes back to the addon manager; the top layer gets each event",
         "mitmproxy.proxy.mode_servers",
-        {
-            "ProxyConnectionHandler.handle_hook": "ed5dcb7ade7e07a5",
-        },
+        {"ProxyConnectionHandler.handle_hook": "ed5dcb7ade7e07a5"},
     ),
     Reliance(
         "mitm/fastpath/direct_reader.py",
@@ -249,17 +249,13 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/http",
         "the classes extend these methods",
         "mitmproxy.proxy.layers.http._http_h2",
-        {
-            "BufferedH2Connection": "7e27ce554c9c1071",
-        },
+        {"BufferedH2Connection": "7e27ce554c9c1071"},
     ),
     Reliance(
         "mitm/http/http2_bounds.py",
         "measures what h2 keeps of unfinished frames",
         "h2.frame_buffer",
-        {
-            "FrameBuffer": "4cae042dbef2bbd9",
-        },
+        {"FrameBuffer": "4cae042dbef2bbd9"},
     ),
     Reliance(
         "mitm/http/http2_bounds.py",
@@ -275,17 +271,13 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/next_layer.py",
         "chooses layers in its place, before it; AddonHalt keeps it from guessing",
         "mitmproxy.addons.next_layer",
-        {
-            "NextLayer": "39e7850e83f5a6e7",
-        },
+        {"NextLayer": "39e7850e83f5a6e7"},
     ),
     Reliance(
         "mitm/next_layer.py",
         "recognises TLS by the same bytes",
         "mitmproxy.net.tls",
-        {
-            "starts_like_tls_record": "d01ab41df1dc6fcd",
-        },
+        {"starts_like_tls_record": "d01ab41df1dc6fcd"},
     ),
     Reliance(
         "mitm/next_layer.py",
@@ -301,17 +293,13 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitm/next_layer.py",
         "are made for connections that pass unread, or by TLS",
         "mitmproxy.proxy.layers.tcp",
-        {
-            "TCPLayer": "6c54a263c1dc9aa3",
-        },
+        {"TCPLayer": "6c54a263c1dc9aa3"},
     ),
     Reliance(
         "mitm/next_layer.py",
         "are made for connections that pass unread, or by TLS",
         "mitmproxy.proxy.layers.tls",
-        {
-            "ClientTLSLayer": "49ca18ac451dac18",
-        },
+        {"ClientTLSLayer": "49ca18ac451dac18"},
     ),
     Reliance(
         "mitm/server.py",
@@ -380,17 +368,13 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "listener/listener.py",
         "hands over connections after their first bytes were read",
         "mitmproxy.proxy.server",
-        {
-            "ConnectionHandler.handle_client": "a460e7dd21798856",
-        },
+        {"ConnectionHandler.handle_client": "a460e7dd21798856"},
     ),
     Reliance(
         "listener/connection_deadlines.py",
         "ends connections as it does",
         "mitmproxy.proxy.server",
-        {
-            "ConnectionHandler.on_timeout": "05db80a3824df86f",
-        },
+        {"ConnectionHandler.on_timeout": "05db80a3824df86f"},
     ),
 )
 """In the order of the path of a request through proxy/mitm/, then the modules outside of it."""
