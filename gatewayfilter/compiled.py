@@ -16,6 +16,7 @@ MODULES = (
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.normalize._views",
     "gatewayfilter.engine.batches._plain_urls",
+    "gatewayfilter.scaleout.stream.traffic._json_scan",
     "gatewayfilter.scaleout.stream.worker._splicing",
 )
 """All compiled modules, by the names of their `.pyx`."""

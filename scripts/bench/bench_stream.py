@@ -22,11 +22,11 @@ from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.scaleout.stream.batch import match_batch
 from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.scaleout.stream.traffic.lines import JsonReader
-from gatewayfilter.scaleout.stream.worker.answers import Answering, Place
+from gatewayfilter.scaleout.stream.worker.answers import Answering, Places
 from gatewayfilter.urls import parse_url
 from gatewayfilter.wiring import engine_for_lists
 
-BATCH = 5_000
+BATCH = 20_000
 
 
 def main() -> int:  # noqa: C901  # the contestants are small functions in it
@@ -42,7 +42,7 @@ def main() -> int:  # noqa: C901  # the contestants are small functions in it
     records = [json.loads(line) for line in lines]
     engine = engine_for_lists([data / "lists" / "easylist.txt", data / "lists" / "easyprivacy.txt"])
     batches = pa.Table.from_pylist(records).to_batches(BATCH)
-    places = [Place("traffic", 0, number) for number in range(len(lines))]
+    places = Places([("traffic", 0)] * len(lines), list(range(len(lines))))
     known = RuleSet.of_engine(engine)
     answering = Answering(JsonReader())
 
@@ -60,7 +60,7 @@ def main() -> int:  # noqa: C901  # the contestants are small functions in it
 
     def worker(rules: RuleSet) -> None:
         for first in range(0, len(lines), BATCH):
-            answering.answer(lines[first : first + BATCH], places[first : first + BATCH], rules, 0.0)
+            answering.answer(lines[first : first + BATCH], places.part(first, first + BATCH), rules, 0.0)
 
     rows: dict[str, Callable[[], None]] = {
         "loop of decide": loop,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Snapshot file or folder of snapshots (default: that of the state folder); a newer one is taken into use.",
 )
-@click.option("--batch", type=click.IntRange(1, 100_000), default=5_000, show_default=True, help="Messages of a transaction.")
+@click.option("--batch", type=click.IntRange(1, 100_000), default=20_000, show_default=True, help="Messages of a transaction.")
 @click.option(
     "--kafka-config",
     type=click.Path(path_type=Path, exists=True),

@@ -168,9 +168,16 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
 
 def _values[T](batch: pa.RecordBatch, name: str, read: Callable[[str | None], T]) -> Column[T]:
     """Returns a column whose values are read once each."""
-    encoded = _texts(batch, name).dictionary_encode(null_encoding="encode")
+    place = batch.schema.get_field_index(name)
+    encoded = None if place < 0 else batch.column(place)
+    if encoded is None or not (pa.types.is_dictionary(encoded.type) and pa.types.is_string(encoded.type.value_type)):
+        encoded = _texts(batch, name).dictionary_encode(null_encoding="encode")
     values = [read(text) for text in encoded.dictionary.to_pylist()]
-    return Column(encoded.indices.to_numpy().astype(np.int32, copy=False), values or [read(None)])
+    indices = encoded.indices
+    if indices.null_count or not values:
+        values.append(read(None))
+        indices = indices.fill_null(len(values) - 1)
+    return Column(indices.to_numpy().astype(np.int32, copy=False), values)
 
 
 def _texts(batch: pa.RecordBatch, name: str) -> Any:

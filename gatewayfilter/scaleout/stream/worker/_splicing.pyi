@@ -1,3 +1,5 @@
 from collections.abc import Sequence
 
-def splice(values: Sequence[bytes], rows: list[int], numbers: list[int], fragments: list[bytes]) -> list[bytes] | None: ...
+def splice(
+    values: Sequence[bytes], braces: list[int], fragments: Sequence[bytes], prefixes: Sequence[bytes], offsets: list[int]
+) -> list[dict[str, bytes]]: ...

@@ -6,17 +6,20 @@ import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from gatewayfilter.scaleout.stream.batch import VERDICT, Decided, decide_batch
+from gatewayfilter.scaleout.stream.batch import VERDICT, decide_batch
 from gatewayfilter.scaleout.stream.counts import count_messages
-from gatewayfilter.scaleout.stream.worker.splicing import splice
+from gatewayfilter.scaleout.stream.worker.splicing import Letter, splice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from gatewayfilter.scaleout.stream.batch import Decided
     from gatewayfilter.scaleout.stream.rule_set import RuleSet
     from gatewayfilter.scaleout.stream.traffic.lines import LineReader, ReadLines
 
@@ -24,21 +27,35 @@ _ECHOED: Final = 100_000
 """Bytes of a message that a dead letter repeats."""
 
 
-class Place(NamedTuple):
-    """Where a message stands: what its answer is known by."""
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where messages stand: what their answers are known by.
 
-    topic: str
-    partition: int
-    offset: int
+    Attributes:
+        partitions: topic and number of each message's partition.
+        offsets: of the messages.
+    """
 
-    def key(self) -> str:
-        """Returns a digest of topic and partition, and the offset: equal for every answer to the same message."""
-        return f"{_digest(self.topic, self.partition)}{self.offset:016x}"
+    partitions: list[tuple[str, int]]
+    offsets: list[int]
+
+    def part(self, begin: int, end: int) -> Places:
+        """Returns the places of some of the messages."""
+        return Places(self.partitions[begin:end], self.offsets[begin:end])
+
+    def prefixes(self) -> list[bytes]:
+        """Returns the begin of the key of each message's answer: a digest of topic and partition."""
+        known = {partition: _digest(*partition) for partition in set(self.partitions)}
+        return [known[partition] for partition in self.partitions]
+
+    def key(self, row: int) -> bytes:
+        """Returns the key of a message's answer, equal each time: the prefix and the offset."""
+        return b"%b%016x" % (_digest(*self.partitions[row]), self.offsets[row])
 
 
 @lru_cache(maxsize=4_096)
-def _digest(topic: str, partition: int) -> str:
-    return blake2b(f"{topic}/{partition}".encode(), digest_size=8).hexdigest()
+def _digest(topic: str, partition: int) -> bytes:
+    return blake2b(f"{topic}/{partition}".encode(), digest_size=8).hexdigest().encode()
 
 
 @dataclass(slots=True)
@@ -52,9 +69,9 @@ class Answers:
         records: how many were decided; `blocked` of them.
     """
 
-    decided: list[dict[str, Any]] = field(default_factory=list)
-    dead: list[dict[str, Any]] = field(default_factory=list)
-    counts: list[dict[str, Any]] = field(default_factory=list)
+    decided: list[Letter] = field(default_factory=list)
+    dead: list[Letter] = field(default_factory=list)
+    counts: list[Letter] = field(default_factory=list)
     records: int = 0
     blocked: int = 0
 
@@ -83,7 +100,7 @@ class Answering:
     blocked_only: bool = False
     window_s: int = 60
 
-    def answer(self, values: Sequence[bytes], places: Sequence[Place], rules: RuleSet, now: float) -> Answers:
+    def answer(self, values: Sequence[bytes], places: Places, rules: RuleSet, now: float) -> Answers:
         """Returns the answers to messages. A message that makes deciding fail becomes a dead letter; the others are answered.
 
         Args:
@@ -96,15 +113,15 @@ class Answering:
             return self._answer(values, places, rules, now)
         except Exception as error:  # noqa: BLE001  # a poison message must not stop the stream: it is found by halving
             if len(values) == 1:
-                return Answers(dead=[_dead(values[0], places[0], f"internal error: {type(error).__name__}: {error}"[:300])])
+                return Answers(dead=[_dead(values[0], places, 0, f"internal error: {type(error).__name__}: {error}"[:300])])
         half = len(values) // 2
-        answers = self.answer(values[:half], places[:half], rules, now)
-        answers.add(self.answer(values[half:], places[half:], rules, now))
+        answers = self.answer(values[:half], places.part(0, half), rules, now)
+        answers.add(self.answer(values[half:], places.part(half, len(values)), rules, now))
         return answers
 
-    def _answer(self, values: Sequence[bytes], places: Sequence[Place], rules: RuleSet, now: float) -> Answers:
+    def _answer(self, values: Sequence[bytes], places: Places, rules: RuleSet, now: float) -> Answers:
         read = self.reader.read(values)
-        answers = Answers(dead=[_dead(values[row], places[row], why) for row, why in read.bad])
+        answers = Answers(dead=[_dead(values[row], places, row, why) for row, why in read.bad])
         if not read.batch.num_rows:
             return answers
         decided = decide_batch(read.batch, rules)
@@ -112,41 +129,42 @@ class Answering:
         faulty = np.flatnonzero(decided.numbers >= known).tolist()
         for row in faulty:
             place = read.rows[row]
-            answers.dead.append(_dead(values[place], places[place], decided.faults[decided.numbers[row] - known]))
+            answers.dead.append(_dead(values[place], places, place, decided.faults[decided.numbers[row] - known]))
         answers.records = read.batch.num_rows - len(faulty)
         is_blocked = decided.blocked
         answers.blocked = int(is_blocked.sum())
-        wanted = np.flatnonzero(is_blocked if self.blocked_only else decided.numbers < known).tolist()
-        texts = self._texts(values, read, decided, rules.version, wanted)
-        rows = read.rows
-        answers.decided = [{"key": places[rows[row]].key(), "value": text} for row, text in zip(wanted, texts, strict=True)]
+        wanted = np.flatnonzero(is_blocked if self.blocked_only else decided.numbers < known)
+        answers.decided = self._letters(values, places, read, wanted, _fragments(decided, rules.version), decided.numbers)
         if self.window_s and answers.records:
-            first = places[0]
             for start, text in count_messages(read.batch, decided, self.window_s, now, rules.version):
-                answers.counts.append({"key": f"{first.key()}/{start}", "value": text})
+                answers.counts.append({"key": b"%b/%d" % (places.key(0), start), "value": text})
         return answers
 
-    def _texts(self, values: Sequence[bytes], read: ReadLines, decided: Decided, version: str, wanted: list[int]) -> list[bytes]:
-        """Returns the values of answers: the record as it came, or its fields, with the verdict behind."""
-        fragments = _fragments(decided, version)
-        numbers = decided.numbers.tolist()
-        if self.splices:
-            rows = read.rows
-            by_value = numbers
-            if len(rows) != len(values):
-                by_value = [0] * len(values)
-                for row, number in zip(rows, numbers, strict=True):
-                    by_value[row] = number
-            found = splice(values, [rows[row] for row in wanted], by_value, fragments)
-            if found is not None:
-                return found
-        texts = []
-        fields = None if self.splices else read.batch.to_pylist()
-        for row in wanted:
-            record = json.loads(values[read.rows[row]].decode("utf-8-sig")) if fields is None else fields[row]
+    def _letters(
+        self,
+        values: Sequence[bytes],
+        places: Places,
+        read: ReadLines,
+        wanted: NDArray[np.int64],
+        fragments: list[bytes],
+        numbers: NDArray[np.int32],
+    ) -> list[Letter]:
+        """Returns the answers to wanted rows: the record as it came, or its fields, with the verdict behind."""
+        rows = np.asarray(read.rows, np.int64)[wanted]
+        known = read.braces[rows] if self.splices and read.braces is not None else np.full(len(rows), -1, np.int32)
+        at, braces = rows.tolist(), known.tolist()
+        texts = [values[row] for row in at]
+        for number in np.flatnonzero(known < 0).tolist():
+            if self.splices:
+                record = json.loads(texts[number].decode("utf-8-sig"))
+            else:
+                record = read.batch.slice(int(wanted[number]), 1).to_pylist()[0]
             kept = {name: value for name, value in record.items() if name not in VERDICT.names and value is not None}
-            texts.append(json.dumps(kept).encode()[:-1] + fragments[numbers[row]])
-        return texts
+            texts[number] = json.dumps(kept).encode()
+            braces[number] = len(texts[number]) - 1
+        prefixes, offsets = places.prefixes(), places.offsets
+        behind = [fragments[number] for number in numbers[wanted].tolist()]
+        return splice(texts, braces, behind, [prefixes[row] for row in at], [offsets[row] for row in at])
 
 
 def _fragments(decided: Decided, version: str) -> list[bytes]:
@@ -167,12 +185,13 @@ def _fragments(decided: Decided, version: str) -> list[bytes]:
     ]
 
 
-def _dead(value: bytes, place: Place, why: str) -> dict[str, Any]:
+def _dead(value: bytes, places: Places, row: int, why: str) -> Letter:
+    topic, partition = places.partitions[row]
     letter = {
         "error": why,
-        "topic": place.topic,
-        "partition": place.partition,
-        "offset": place.offset,
+        "topic": topic,
+        "partition": partition,
+        "offset": places.offsets[row],
         "input": value[:_ECHOED].decode(errors="backslashreplace"),
     }
-    return {"key": place.key(), "value": json.dumps(letter).encode()}
+    return {"key": places.key(row), "value": json.dumps(letter).encode()}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
-from gatewayfilter.scaleout.stream.worker.answers import Place
+from gatewayfilter.scaleout.stream.worker.answers import Places
 from gatewayfilter.scaleout.stream.worker.bounded_call import BoundedCall, StuckCallError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
     from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers
     from gatewayfilter.scaleout.stream.worker.meters import Meters
+    from gatewayfilter.scaleout.stream.worker.splicing import Letter
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ class WorkerOptions:
     brokers: str
     group: str
     topics: Topics
-    batch: int = 5_000
+    batch: int = 20_000
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -145,7 +146,10 @@ class StreamWorker:
 
     def _answer_all(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
         values = [message.value() or b"" for message in messages]
-        places = [Place(message.topic() or "", message.partition() or 0, message.offset() or 0) for message in messages]
+        places = Places(
+            [(message.topic() or "", message.partition() or 0) for message in messages],
+            [message.offset() or 0 for message in messages],
+        )
         rules = self._rules_in_force()
         began = time.process_time()
         answers = self._answering.answer(values, places, rules, time.time())
@@ -233,7 +237,7 @@ def _good(messages: list[Message]) -> list[Message]:
     return found
 
 
-def _produce(producer: Producer, topic: str, letters: list[dict[str, object]]) -> None:
+def _produce(producer: Producer, topic: str, letters: list[Letter]) -> None:
     """Queues messages; waits while the queue is full."""
     while letters:
         try:

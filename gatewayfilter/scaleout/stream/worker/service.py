@@ -33,7 +33,7 @@ class ServiceOptions:
     window_s: int = 60
     form: str = "jsonl"
     blocked_only: bool = False
-    batch: int = 5_000
+    batch: int = 20_000
     metrics: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,36 +1,40 @@
-"""Verdicts as text in JSON objects: put behind the members that a message has, without parsing it."""
+"""Verdicts as text in JSON objects: put behind the members that a message has, without parsing it, as letters with keys."""
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from typing import TYPE_CHECKING
 
 from gatewayfilter.compiled import load
-from gatewayfilter.scaleout.stream.batch import VERDICT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _compiled = load("gatewayfilter.scaleout.stream.worker._splicing")
 
+type Letter = dict[str, bytes]
+"""A message to be sent: `key` and `value`."""
 
-def splice(values: Sequence[bytes], rows: list[int], numbers: list[int], fragments: list[bytes]) -> list[bytes] | None:
-    """Returns messages with the fragments of their verdicts in place of the last brace.
 
-    `None` where verdicts cannot just be added: a message has a name of `VERDICT`, maybe escaped, or a byte order mark.
+def splice(
+    values: Sequence[bytes], braces: list[int], fragments: Sequence[bytes], prefixes: Sequence[bytes], offsets: list[int]
+) -> list[Letter]:
+    """Returns messages with fragments in place of their last brace and what is behind; arguments have a row for each.
 
     Args:
         values: JSON objects with members.
-        rows: places of the wanted ones.
-        numbers: place of the fragment of each of `values`.
+        braces: where the last brace of each is.
         fragments: members that are added, with a comma before them and a brace behind.
+        prefixes: of the keys.
+        offsets: not negative, behind the prefix in 16 hexadecimal digits.
     """
-    read = _compiled.splice if _compiled is not None else _splice
-    return read(values, rows, numbers, fragments)
+    made = _compiled.splice if _compiled is not None else _splice
+    return made(values, braces, fragments, prefixes, offsets)
 
 
-def _splice(values: Sequence[bytes], rows: list[int], numbers: list[int], fragments: list[bytes]) -> list[bytes] | None:
-    blob = b"\n".join(values)
-    if b"\\u" in blob or BOM_UTF8 in blob or any(f'"{name}"'.encode() in blob for name in VERDICT.names):
-        return None
-    return [values[row].rstrip()[:-1] + fragments[numbers[row]] for row in rows]
+def _splice(
+    values: Sequence[bytes], braces: list[int], fragments: Sequence[bytes], prefixes: Sequence[bytes], offsets: list[int]
+) -> list[Letter]:
+    return [
+        {"key": b"%b%016x" % (prefix, offset), "value": value[:brace] + fragment}
+        for value, brace, fragment, prefix, offset in zip(values, braces, fragments, prefixes, offsets, strict=True)
+    ]

@@ -14,7 +14,7 @@ from gatewayfilter.model import Request, Source, Verdict
 from gatewayfilter.scaleout.stream.deciding import RecordDecider
 from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
-from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers, Place
+from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers, Places
 
 
 def _rules() -> RuleSet:
@@ -25,11 +25,13 @@ def _rules() -> RuleSet:
 
 RULES = _rules()
 ENGINE = FilterEngine(Snapshot.from_bytes(SnapshotBuilder(created_at=0.0).build()))
-PLACES = [Place("in", 1, number) for number in range(100)]
+PLACES = Places([("in", 1)] * 100, list(range(100)))
 
 
 def _answer(values: list[bytes], rules: RuleSet = RULES, **options: Any) -> Answers:
-    return Answering(**{"reader": reader_of(TrafficFormat.JSON), **options}).answer(values, PLACES[: len(values)], rules, 130.0)
+    return Answering(**{"reader": reader_of(TrafficFormat.JSON), **options}).answer(
+        values, PLACES.part(0, len(values)), rules, 130.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,7 @@ def _answer(values: list[bytes], rules: RuleSet = RULES, **options: Any) -> Answ
         b'{"url": "http://bad.test/x", "action": "allow", "id": 7}',
         b'{"url": "http://bad.test/x", "\\u0061ction": "allow", "id": 7}',
         b'\xef\xbb\xbf{"url": "http://bad.test/x", "id": 7}',
+        b'{"url": "http://bad.test/x", "id": 7, "user": "\xc3\xa9", "escaped": "\\"}"}',
     ],
 )
 def test_a_verdict_is_added_once(value: bytes) -> None:
@@ -47,7 +50,7 @@ def test_a_verdict_is_added_once(value: bytes) -> None:
     assert len(dict(pairs)) == len(pairs)
     found = dict(pairs)
     assert (found["action"], found["category"], found["rules_version"], found["id"]) == ("block", "gambling", "v7", 7)
-    assert answer["key"] == PLACES[0].key()
+    assert answer["key"] == PLACES.key(0)
 
 
 def test_dead_letters_and_counts() -> None:
