@@ -43,8 +43,8 @@ class LogSettings(Section):
     """How much the processes write to standard error."""
     format: LogFormat = LogFormat.AUTO
     """How they write it: `text`, `json` (one object a line), or `auto`: text on a terminal, JSON elsewhere."""
-    privacy: LogPrivacy = LogPrivacy.FULL
-    """What the decision log keeps of a URL: `full`, `no-query`, `host` or `off` (nothing is logged)."""
+    privacy: LogPrivacy = LogPrivacy.NO_QUERY
+    """What the decision log keeps of a URL: `full`, `no-query` (up to its `?`), `host` or `off` (nothing is logged)."""
     hash_clients: bool = False
     """Whether clients are logged as a keyed hash instead of their address."""
     ignored_clients: tuple[str, ...] = ()

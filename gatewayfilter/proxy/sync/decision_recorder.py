@@ -34,7 +34,7 @@ class DecisionRecorder:
     def __init__(
         self,
         write: Callable[[LogRecord], None],
-        privacy: LogPrivacy = LogPrivacy.FULL,
+        privacy: LogPrivacy = LogPrivacy.NO_QUERY,
         client_key: bytes | None = None,
         clock: Callable[[], float] = time.time,
         *,
@@ -62,7 +62,7 @@ class DecisionRecorder:
         if privacy is LogPrivacy.FULL:
             shown = url.text
         elif privacy is LogPrivacy.NO_QUERY:
-            shown = url.text.removesuffix(url.query)
+            shown = url.text[: 1 - len(url.query)] if len(url.query) > 1 else url.text  # the mark shows that there was a query
         else:
             shown = url.host
         method = request.method

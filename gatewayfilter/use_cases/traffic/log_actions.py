@@ -58,7 +58,7 @@ def act_on_url(
         store: the database.
         clock: Unix seconds.
         action: allow or block.
-        url: as logged; log records without a path stand for a host.
+        url: as logged; log records without a path stand for a host, a `?` at the end for a query that is not kept.
         extent: the page alone, or the whole site.
         whom: `client:NAME`, `group:NAME`, `device:ADDRESS` for a device that may have no name, or `""` for everybody.
         lifetime_s: how long it lasts, `None` for ever.
@@ -69,7 +69,10 @@ def act_on_url(
     """
     if lifetime_s is not None and not 1 <= lifetime_s <= LONGEST_S:
         raise PolicyError("a rule lasts from a second to ten years, or for ever")
-    kind, pattern = granted(parse_loose_url(url), site=extent is Extent.SITE)
+    asked = parse_loose_url(url)
+    kind, pattern = granted(asked, site=extent is Extent.SITE)
+    if kind is EntryKind.URL and action is ListAction.ALLOW and asked.query == "?" and "*" not in pattern:
+        kind, pattern = EntryKind.WILDCARD, f"{pattern}?*"  # the log does not have the query; a block holds for any
     now = clock()
     until = None if lifetime_s is None else now + lifetime_s
     scope = _scope(store, clock, whom)

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayfilter.config import LogPrivacy
+from gatewayfilter.config import LogPrivacy, LogSettings
 from gatewayfilter.model import Action, LogDetail, LogRecord, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.urls import parse_url
@@ -41,7 +41,7 @@ def test_everything_is_recorded() -> None:
     ("privacy", "verdict", "url", "rule"),
     [
         (LogPrivacy.FULL, LEARNED, "http://a.example/p?q=secret", "a.example/p?q=secret"),
-        (LogPrivacy.NO_QUERY, LEARNED, "http://a.example/p", "a.example/p"),
+        (LogPrivacy.NO_QUERY, LEARNED, "http://a.example/p?", "a.example/p"),
         (LogPrivacy.HOST, LEARNED, "a.example", "a.example"),
         (LogPrivacy.HOST, ADBLOCK, "a.example", "/ads?x="),
     ],
@@ -49,6 +49,15 @@ def test_everything_is_recorded() -> None:
 def test_levels(privacy: LogPrivacy, verdict: Verdict, url: str, rule: str) -> None:
     (record,) = recorded(privacy, verdict)
     assert (record.url, record.rule) == (url, rule)
+
+
+@pytest.mark.parametrize("path", ["p", "p?", "p?q=secret", "p?q=?secret", "p?\u79d8?"])
+def test_by_default_a_url_ends_at_its_mark(path: str) -> None:
+    found: list[LogRecord] = []
+    asked = replace(ASKED, url=parse_url(f"http://a.example/{path}"))
+    DecisionRecorder(found.append, LogSettings().privacy).record(asked, BLOCK, 12)
+    DecisionRecorder(found.append).record(asked, BLOCK, 12)
+    assert {one.url for one in found} == {f"http://a.example/{path[:2]}"}
 
 
 def test_off_records_nothing() -> None:
@@ -87,7 +96,7 @@ def test_no_text_of_a_record_has_more_than_its_bound(privacy: LogPrivacy) -> Non
 def test_a_long_url_is_kept_from_its_beginning_with_its_length() -> None:
     asked = Request(parse_url(f"http://a.example/?{'q' * 5_000}"), None, ResourceType.SCRIPT, "GET", "192.0.2.7")
     found: list[LogRecord] = []
-    DecisionRecorder(found.append, clock=lambda: 7.0).record(asked, BLOCK, 12)
+    DecisionRecorder(found.append, LogPrivacy.FULL, clock=lambda: 7.0).record(asked, BLOCK, 12)
     assert found[0].url.startswith("http://a.example/?qqqq")
     assert found[0].url.endswith("q… (5018 characters)")
     assert len(found[0].url) < 1_850
@@ -108,7 +117,7 @@ class Details:
         ("192.0.2.7", "", []),
         ("192.0.2.7", "anna", ["http://a.example/p?q=secret"]),
         ("192.0.2.8", "", ["a.example"]),
-        ("192.0.2.9", "", ["http://a.example/p"]),
+        ("192.0.2.9", "", ["http://a.example/p?"]),
     ],
 )
 def test_a_policy_of_the_client_outranks_the_setting(client: str, user: str, urls: list[str]) -> None:

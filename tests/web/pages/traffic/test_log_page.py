@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.model import EntryKind, ListAction
+from gatewayfilter.urls import parse_url
 from tests.web.template_preview import HOSTILE
 from tests.web.traffic_log import OTHER, TABLET, decision, fill, publish, usual
 from tests.web.web_fakes import VIEWER, Dashboard, dashboard
@@ -117,6 +119,28 @@ def test_block_for_a_device_without_a_name(web: Dashboard) -> None:
     answer = web.client.post("/log/block", data=data, headers=PARTIAL)
     assert "is blocked for 192.168.1.77" in answer.text
     assert OTHER in web.services.store.policies.read().clients
+
+
+@pytest.mark.parametrize(
+    ("url", "action", "kind", "pattern"),
+    [
+        ("https://lucky.example/bonus?", "allow", EntryKind.WILDCARD, "lucky.example/bonus?*"),
+        ("https://[2001:db8::1]:81/?", "allow", EntryKind.WILDCARD, "[2001:db8::1]:81/?*"),
+        ("https://lucky.example/*?", "allow", EntryKind.URL, "lucky.example/*"),
+        ("https://lucky.example/bonus?", "block", EntryKind.URL, "lucky.example/bonus"),
+        ("https://lucky.example/bonus", "allow", EntryKind.URL, "lucky.example/bonus"),
+    ],
+)
+def test_a_page_whose_query_was_not_kept(tmp_path: Path, url: str, action: str, kind: EntryKind, pattern: str) -> None:
+    fill(tmp_path, [decision(time.time(), url)])
+    publish(tmp_path)
+    with dashboard(tmp_path) as web:
+        text = web.client.post("/log/1/act", data={"action": action, "extent": "page"}, headers=PARTIAL).text
+        (rule,) = web.services.store.lists.rules()
+        assert (rule.kind, rule.pattern) == (kind, pattern)
+        rules, asked = ManualRules([rule]), parse_url(f"{url}?x=1".replace("??", "?"))
+        assert (rules.find(asked, rules.for_host(asked), 0.0) is rule) == (kind is EntryKind.WILDCARD or action == "block")
+        assert ("what follows the question mark" in text, "It is still decided" in text) == (url.endswith("?"), False)
 
 
 def test_without_scripts_a_form_leads_back(web: Dashboard) -> None:
