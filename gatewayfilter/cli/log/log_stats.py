@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import click
 
 from gatewayfilter.cli.log.log_filters import clients_option
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.cli.ui.dates import past_option, show_day
+from gatewayfilter.cli.ui.dates import local_time, past_option, show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.model import LogDimension
 
@@ -101,12 +100,11 @@ def _bar(row: tuple[str, str, str], rows: Sequence[tuple[str, str, str]]) -> str
 
 
 def print_chart(summary: LogSummary) -> None:
-    """Prints a bar for each hour, or for each day of local time where there are many: blocked decisions dark, others light."""
+    """Prints a bar for each hour, or for each day where there are many: blocked decisions dark, others light."""
     by_day = len(summary.hours) > _HOURS_SHOWN
     every, blocked = Counter[str](), Counter[str]()
     for hour in summary.hours:
-        moment = datetime.fromtimestamp(hour.start, UTC).astimezone()
-        label = moment.strftime("%Y-%m-%d" if by_day else "%m-%d %H:00")
+        label = local_time(hour.start).strftime("%Y-%m-%d" if by_day else "%m-%d %H:00")
         every[label] += hour.decisions
         blocked[label] += hour.blocked
     if not every:

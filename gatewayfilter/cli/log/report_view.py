@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from gatewayfilter.cli.log.report_words import WORDS
-from gatewayfilter.cli.ui.dates import show_day
+from gatewayfilter.cli.ui.dates import local_time, show_day
 from gatewayfilter.model import LogDimension
 
 if TYPE_CHECKING:
@@ -101,11 +100,11 @@ def span_of(report: Report, language: str) -> str:
 
 
 def bars_of(report: Report) -> list[Bar]:
-    """Returns the chart: hours, or days of local time where there are more than `_BARS` hours."""
+    """Returns the chart: hours, or days where there are more than `_BARS` hours."""
     by_day = len(report.summary.hours) > _BARS
     every, blocked = Counter[str](), Counter[str]()
     for hour in report.summary.hours:
-        label = datetime.fromtimestamp(hour.start, UTC).astimezone().strftime("%Y-%m-%d" if by_day else "%m-%d %H:00")
+        label = local_time(hour.start).strftime("%Y-%m-%d" if by_day else "%m-%d %H:00")
         every[label] += hour.decisions
         blocked[label] += hour.blocked
     return [Bar(label, count, blocked[label]) for label, count in every.items()][-_BARS:]

@@ -109,3 +109,12 @@ def test_a_file_that_cannot_be_written(cli: Cli) -> None:
     answer = cli("report", "--html", "/nowhere/report.html")
     assert answer.code == 2
     assert "cannot write" in answer.err
+
+
+def test_times_are_those_of_the_filter(cli: Cli, logged: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 1_700_000_000 is 2023-11-14T22:13:20Z: the day after in Shanghai.
+    monkeypatch.setenv("GATEWAYFILTER_FILTER__TIMEZONE", "Asia/Shanghai")
+    day = ("--since", "2023-11-15", "--until", "2023-11-16")
+    assert "11-15 06:00" in cli("report", *day).out
+    assert "11-15 06:00" in cli("log", "stats", *day).out
+    assert "2023-11-15 06:13:20" in cli("log", "search", "games.example").out
