@@ -56,6 +56,11 @@ class FleetStatus:
         return tuple(row.name for row in self.followers if row.report is not None and now - row.reported_at > SILENT_S)
 
 
+def followers(settings: Settings) -> Members:
+    """Returns the followers that this publisher admits."""
+    return Members(fleet_folder(settings).followers)
+
+
 def fleet_status(settings: Settings) -> FleetStatus:
     """Returns the state; what cannot be read is as if it were not there."""
     folder = fleet_folder(settings)
@@ -64,7 +69,7 @@ def fleet_status(settings: Settings) -> FleetStatus:
     reports = read_board(folder.health) if publishes else {}
     rows: list[FollowerRow] = []
     try:
-        for member in Members(folder.followers).all() if publishes else ():
+        for member in followers(settings).all() if publishes else ():
             at, report = reports.get(member.name, (0.0, None))
             rows.append(FollowerRow(member.name, member.added_at, at, report))
     except FleetError:

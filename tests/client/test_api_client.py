@@ -1,13 +1,18 @@
 """The Python client of the API: written from the OpenAPI document, and against a dashboard that serves."""
 
+import json
 import subprocess
 import sys
+import zlib
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gatewayfilter.client import ApiProblem, Client
 from gatewayfilter.client.transport import Call, Transport
+from gatewayfilter.web.app import compressed_document
 from tests.web.web_fakes import served
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +23,22 @@ def test_the_client_is_what_the_document_gives() -> None:
         [sys.executable, str(ROOT / "scripts" / "make_api_client.py"), "--check"], capture_output=True, text=True, check=False
     )
     assert (answer.returncode, answer.stdout.strip(), answer.stderr) == (0, "nothing differs", "")
+
+
+def test_every_answer_has_one_model() -> None:
+    document: dict[str, Any] = json.loads(zlib.decompress(compressed_document()))
+    shapes = defaultdict[str, list[str]](list)
+    for name, schema in document["components"]["schemas"].items():
+        assert "__" not in name, f"two modules have a model of this name: {name}"
+        shapes[json.dumps(_bare(schema), sort_keys=True)].append(name)
+    assert [names for names in shapes.values() if len(names) > 1 and not names[0].startswith("Body_")] == []
+
+
+def _bare(schema: Any) -> Any:
+    """Returns a schema without its prose."""
+    if isinstance(schema, dict):
+        return {key: _bare(value) for key, value in schema.items() if key not in {"description", "title"}}
+    return [_bare(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def test_an_operation_and_its_refusal(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gatewayfilter.learn import LoweredWord
     from gatewayfilter.learn.review.false_blocks import FalseBlockRow
 
-_WEEK_S = 7 * 86_400.0
 _MOST_SHOWN = 20
 
 
@@ -32,15 +31,12 @@ def report(invocation: Invocation, *, weeks: int) -> None:
     The rate is of the pages that people decided. They look at what was asked for and at what seems wrong, so it is no estimate of
     all blocks.
     """
-    from gatewayfilter.learn.review.false_blocks import false_block_rows
-    from gatewayfilter.learn.verdicts.word_feedback import MOST_PAGES, lowered_words
+    from gatewayfilter.use_cases.operation.second_opinion import WEEK_S, false_block_document, false_blocks
 
     with invocation.store() as store:
-        rows = false_block_rows(store.decisions.decisions_since(time.time() - weeks * _WEEK_S))
-        words = lowered_words(store.decisions.decided_pages(MOST_PAGES))
-    lowered = sorted(words.values(), key=lambda word: (word.factor, word.category, word.word))
+        rows, lowered = false_blocks(store, time.time() - weeks * WEEK_S)
     if invocation.json:
-        print_json({"weeks": [_document(row) for row in rows], "lowered": lowered})
+        print_json(false_block_document(rows, lowered))
         return
     if rows:
         _show_rows(rows)
@@ -48,17 +44,6 @@ def report(invocation: Invocation, *, weeks: int) -> None:
         say(f"No page was decided in the last {counted(weeks, 'week')}: nothing is known of false blocks.")
     if lowered:
         _show_words(lowered)
-
-
-def _document(row: FalseBlockRow) -> dict[str, object]:
-    return {
-        "week": row.week,
-        "category": row.category,
-        "decided": row.decided,
-        "false_blocks": row.false_blocks,
-        "rate": None if row.rate is None else round(row.rate, 4),
-        "reviewed": row.reviewed,
-    }
 
 
 def _show_rows(rows: list[FalseBlockRow]) -> None:

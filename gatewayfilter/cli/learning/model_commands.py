@@ -9,6 +9,7 @@ import click
 
 from gatewayfilter.cli.learning.learn_report import report
 from gatewayfilter.cli.ui.command import FilterGroup
+from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.cli.ui.page_files import read_bytes
 from gatewayfilter.errors import ClassifyError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from gatewayfilter.classify import LinearModel
     from gatewayfilter.classify.models.training import Example
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.learn.own_model import OwnModel
 
 
 @click.group(
@@ -34,13 +34,6 @@ def learn_group() -> None:
 
 
 learn_group.add_command(report)
-
-
-def _own(invocation: Invocation) -> OwnModel:
-    from gatewayfilter.learn.own_model import OwnModel
-    from gatewayfilter.wiring import words_folder
-
-    return OwnModel(words_folder(invocation.settings()))
 
 
 @learn_group.command(
@@ -65,20 +58,14 @@ def train(invocation: Invocation, *, files: tuple[str, ...]) -> int:
 
     Exit code 1, and the old model stays, when the new one is little better than chance.
     """
-    from gatewayfilter.classify.models.training import train as train_model
-    from gatewayfilter.learn.own_model import USEFUL_AUC, Origin, decided_counts, decided_examples
+    from gatewayfilter.learn.own_model import USEFUL_AUC
+    from gatewayfilter.use_cases.operation.second_opinion import summary, trained
 
-    own = _own(invocation)
-    if files:
-        model = train_model([example for file in files for example in _read(file)], time.time())
-        used = own.put(model, Origin.FILES, 0)
-    else:
-        with invocation.store() as store:
-            decided = sum(decided_counts(store.reviews).values())
-            model = train_model(decided_examples(store.reviews), time.time())
-        used = own.put(model, Origin.REVIEWS, decided)
+    examples = [example for file in files for example in _read(file)] if files else None
+    with invocation.store() as store:
+        model, used = trained(invocation.settings(), store, examples, time.time())
     if invocation.json:
-        print_json({**_summary(model), "used": used})
+        print_json(summary(model, used=used))
     else:
         _show(model)
         if used:
@@ -93,10 +80,11 @@ def train(invocation: Invocation, *, files: tuple[str, ...]) -> int:
 def status(invocation: Invocation) -> int:
     """Show what the model was trained on and how well it does. Exit code 1 when there is none."""
     from gatewayfilter.classify import LinearModel
+    from gatewayfilter.use_cases.operation.second_opinion import own_model, summary
 
-    model = LinearModel.load(_own(invocation).path)
+    model = LinearModel.load(own_model(invocation.settings()).path)
     if invocation.json:
-        print_json({**_summary(model), "used": True} if model else {"used": False})
+        print_json(summary(model, used=True))
     elif model:
         _show(model)
     else:
@@ -111,7 +99,9 @@ def off(invocation: Invocation) -> int:
 
     None is trained by itself afterwards, until `learn train` is used again.
     """
-    removed = _own(invocation).remove()
+    from gatewayfilter.use_cases.operation.second_opinion import remove
+
+    removed = remove(invocation.settings())
     if invocation.json:
         print_json({"removed": removed})
     else:
@@ -128,19 +118,9 @@ def _read(file: str) -> list[Example]:
         raise ClassifyError(f"{file} is not UTF-8 text: byte {error.start}") from error
 
 
-def _summary(model: LinearModel) -> dict[str, object]:
-    return {
-        "examples": model.examples,
-        "harmful": model.harmful,
-        "auc": round(model.auc, 4),
-        "trained_at": model.trained_at,
-    }
-
-
 def _show(model: LinearModel) -> None:
-    day = time.strftime("%Y-%m-%d %H:%M", time.localtime(model.trained_at))
     rows = [
-        ("trained", day),
+        ("trained", show_day(model.trained_at)),
         ("on", f"{counted(model.examples, 'text')}, {model.harmful:,} of them harmful"),
         ("area under the curve", f"{model.auc:.3f} by cross-validation (0.5 is chance, 1 is perfect)"),
     ]

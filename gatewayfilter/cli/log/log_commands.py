@@ -138,17 +138,16 @@ def purge(invocation: Invocation, *, before: float | None, client: str | None, y
     """Remove decisions for good, with all that is counted and indexed of them. Needs --before, --client or both."""
     if before is None and not client:
         raise click.UsageError("Name a time (--before) or a client (--client).")
+    from gatewayfilter.use_cases.traffic.log_files import purge_log
+
     with invocation.store() as store:
-        found = _clients(store, invocation, client) if client else None
+        if client:
+            _check_client(store, invocation, client)
         of = f" of {client}" if client else ""
         when = f" before {show_moment(before)}" if before is not None else ""
         if not yes and sys.stdin.isatty() and not click.confirm(f"Remove all decisions{of}{when}?", err=True):
             return 1
-        if found is not None:
-            count = store.log.purge_clients(found, before)
-        else:
-            assert before is not None
-            count = store.log.purge(before)
+        count = purge_log(store, invocation.settings(), before, client or "")
     if invocation.json:
         print_json({"removed": count})
     else:
@@ -156,10 +155,10 @@ def purge(invocation: Invocation, *, before: float | None, client: str | None, y
     return 0
 
 
-def _clients(store: Store, invocation: Invocation, client: str) -> frozenset[str]:
+def _check_client(store: Store, invocation: Invocation, client: str) -> None:
     from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
     try:
-        return LogClients(store, invocation.settings()).named(client)
+        LogClients(store, invocation.settings()).named(client)
     except PolicyError as error:
         raise click.BadParameter(str(error)) from error

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
 from gatewayfilter.cli.log.log_filters import filter_options, query_of
-from gatewayfilter.cli.log.log_lines import as_object
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.output import counted, print_json_line, say
 from gatewayfilter.private_files import private
 from gatewayfilter.use_cases.traffic.log_csv import Separator, write_csv
+from gatewayfilter.use_cases.traffic.log_files import COLUMNS, exported_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.model import LogQuery
-    from gatewayfilter.store import Store
-    from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
-COLUMNS: Final = (
-    "id", "time", "at", "client", "client_name", "user", "method", "url", "resource_type", "action", "reason", "source_list",
-    "rule", "category", "elapsed_us",
-)  # fmt: skip
-_PAGE: Final = 1000
 _PARQUET_ROWS: Final = 50_000
 
 
@@ -67,7 +58,7 @@ def export(invocation: Invocation, /, *, form: str, separator: str, output: Path
         raise click.UsageError("Parquet needs a file: add --output.")
     with invocation.store() as store:
         clients = LogClients(store, invocation.settings())
-        rows = _rows(store, query_of(clients, **options), clients)
+        rows = exported_rows(store, query_of(clients, **options), clients)
         if form == "parquet":
             assert output is not None
             count = _write_parquet(output, rows)
@@ -78,26 +69,6 @@ def export(invocation: Invocation, /, *, form: str, separator: str, output: Path
             count = _write_lines(output, rows)
     if output is not None:
         say(f"{counted(count, 'decision')} written to {output}.", err=True)
-
-
-def _rows(store: Store, query: LogQuery, clients: LogClients) -> Iterator[dict[str, Any]]:
-    before: int | None = None
-    while True:
-        page = store.log_search.page(query, _PAGE, before=before)
-        for number, record in page.records:
-            row = as_object(number, record, clients)
-            row["time"] = _iso(record.at)
-            yield {name: row[name] for name in COLUMNS}
-        before = page.before
-        if before is None:
-            return
-
-
-def _iso(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
-    except (ValueError, OverflowError, OSError):
-        return ""
 
 
 @contextmanager

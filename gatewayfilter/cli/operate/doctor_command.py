@@ -11,10 +11,7 @@ from gatewayfilter.cli.ui.output import print_json, say
 from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gatewayfilter.cli.ui.command_context import Invocation
-    from gatewayfilter.config import Loaded
 
 _MARKS = {"ok": "✓", "note": "·", "warning": "!", "error": "✗"}
 
@@ -36,12 +33,10 @@ def doctor(invocation: Invocation) -> int:
     """
     import time
 
-    from gatewayfilter.gateway.doctor import Level, Patient, examine
+    from gatewayfilter.use_cases.operation.self_check import Level, examined
 
-    loaded = invocation.loaded()
-    patient = Patient(loaded.settings, _file_of(loaded), time.time())
     findings = []
-    for finding in examine(patient):
+    for finding in examined(invocation.loaded(), time.time()):
         findings.append(finding)
         if not invocation.json:
             say(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
@@ -51,10 +46,3 @@ def doctor(invocation: Invocation) -> int:
     if invocation.json:
         print_json({"healthy": healthy, "findings": findings})
     return 0 if healthy else 1
-
-
-def _file_of(loaded: Loaded) -> Path | None:
-    from pathlib import Path
-
-    files = {origin.removeprefix("file ") for origin in loaded.origins.values() if origin.startswith("file ")}
-    return Path(files.pop()) if files else None

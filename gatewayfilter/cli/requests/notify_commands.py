@@ -34,20 +34,9 @@ def notify_group() -> None:
 @click.pass_obj
 def test(invocation: Invocation) -> int:
     """Send a test message by each channel now. Exit code 1 when one of them fails, or none is set up."""
-    from gatewayfilter.errors import NotifyError
-    from gatewayfilter.interfaces import Notification
-    from gatewayfilter.notify.message import compose
-    from gatewayfilter.notify.notifier import open_channels
+    from gatewayfilter.use_cases.operation.notifications import send_test
 
-    results: dict[str, str] = {}
-    now = time.time()
-    for channel in open_channels(invocation.settings().notify):
-        try:
-            channel.send(compose([Notification(int(now), "test", now, {})]))
-        except NotifyError as error:
-            results[channel.name] = str(error)
-        else:
-            results[channel.name] = ""
+    results = send_test(invocation.settings(), time.time())
     if invocation.json:
         print_json({name: {"sent": not error, "error": error} for name, error in results.items()})
     elif not results:
@@ -62,25 +51,24 @@ def test(invocation: Invocation) -> int:
 @click.pass_obj
 def status(invocation: Invocation) -> None:
     """Show the channels that are set up, and whether messages arrive."""
-    from gatewayfilter.notify.notifier import open_channels
+    from gatewayfilter.use_cases.operation.notifications import channel_states
 
-    names = [channel.name for channel in open_channels(invocation.settings().notify)]
     with invocation.store() as store:
-        states = store.notifications.channels(names)
+        states = channel_states(invocation.settings(), store)
     if invocation.json:
-        print_json({name: states.get(name) for name in names})
-    elif not names:
+        print_json(states)
+    elif not states:
         say(_NONE)
     else:
         rows = [
             (
                 name,
-                "not used yet" if (found := states.get(name)) is None else "fails" if found.failures else "good",
+                "not used yet" if found is None else "fails" if found.failures else "good",
                 show_day(found.sent_at) if found and found.sent_at else "",
                 str(found.failures) if found else "0",
                 show_day(found.failing_since) if found and found.failing_since else "",
                 found.error if found else "",
             )
-            for name in names
+            for name, found in states.items()
         ]
         print_table(("channel", "state", "last message", "failures", "since", "last error"), rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from statistics import median
 from typing import TYPE_CHECKING
 
 import click
@@ -13,45 +12,33 @@ from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import counted, print_json, print_json_line, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
+from gatewayfilter.use_cases.review.review_reports import proposed_phrases, review_counts
 from gatewayfilter.use_cases.review.review_tasks import all_tasks
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
     from gatewayfilter.learn.review.phrase_suggestions import ProposedPhrase
 
-_WEEK_S = 7 * 86_400.0
-
 
 @click.command(cls=FilterCommand, examples=("gatewayfilter review stats",), prints_data=True)
 @click.pass_obj
 def stats(invocation: Invocation) -> None:
     """Show how many tasks wait in each category, how long the oldest has waited, and how fast tasks were decided this week."""
-    now = time.time()
     with invocation.store() as store:
-        rows = store.reviews.stats()
-        waits = sorted((decided - created) / 3600 for created, decided in store.reviews.decided_since(now - _WEEK_S))
-    shown = [
-        {"state": state, "category": category, "tasks": count, "oldest_hours": round((now - oldest) / 3600, 1)}
-        for state, category, count, oldest in rows
-    ]
-    still_open = [row for row in rows if row[0] == "open"]
-    level = {
-        "open": sum(count for _, _, count, _ in still_open),
-        "oldest_open_hours": round((now - min(oldest for *_, oldest in still_open)) / 3600, 1) if still_open else None,
-        "decided_in_7_days": len(waits),
-        "median_hours_to_decision": round(median(waits), 1) if waits else None,
-    }
+        level = review_counts(store, time.time())
     if invocation.json:
-        print_json({**level, "counts": shown})
-    elif not shown:
+        print_json(level)
+    elif not level["counts"]:
         say("There are no tasks.")
     else:
-        print_table(("state", "category", "tasks", "oldest, hours"), [tuple(row.values()) for row in shown])
+        print_table(("state", "category", "tasks", "oldest, hours"), [tuple(row.values()) for row in level["counts"]])
         say()
-        waiting = f", the oldest for {level['oldest_open_hours']} hours" if still_open else ""
-        say(f"{counted(int(level['open'] or 0), 'task')} {'waits' if level['open'] == 1 else 'wait'}{waiting}.")
-        if waits:
-            say(f"{len(waits):,} decided in the last 7 days, half of them within {level['median_hours_to_decision']} hours.")
+        oldest = level["oldest_open_hours"]
+        waiting = "" if oldest is None else f", the oldest for {oldest} hours"
+        say(f"{counted(level['open'], 'task')} {'waits' if level['open'] == 1 else 'wait'}{waiting}.")
+        if level["decided_in_7_days"]:
+            hours = level["median_hours_to_decision"]
+            say(f"{level['decided_in_7_days']:,} decided in the last 7 days, half of them within {hours} hours.")
 
 
 @click.command(
@@ -112,13 +99,8 @@ def phrases(invocation: Invocation, *, limit: int, taken: tuple[int, ...]) -> in
 
     A phrase that is taken over covers the word inside it, which then does not count. Exit code 1 when there is no phrase N.
     """
-    from gatewayfilter.learn.review.phrase_suggestions import propose
-    from gatewayfilter.model import ReviewState
-    from gatewayfilter.wiring import load_lexicon
-
-    known = load_lexicon(invocation.settings()).exceptions
     with invocation.store() as store:
-        proposed = propose(all_tasks(store, ReviewState.REJECTED), all_tasks(store, ReviewState.APPROVED), limit, known)
+        proposed = proposed_phrases(invocation.settings(), store, limit)
     if taken:
         return _take_over(invocation, proposed, taken)
     if invocation.json:

@@ -2,6 +2,7 @@
 
 from gatewayfilter.client.operations.learning.crawler import CrawlerApi
 from gatewayfilter.client.operations.learning.extraction_rules import ExtractionRulesApi
+from gatewayfilter.client.operations.learning.model import ModelApi
 from gatewayfilter.client.operations.learning.reviews import ReviewsApi
 from gatewayfilter.client.operations.learning.words import WordsApi
 from gatewayfilter.client.operations.lists.lists import ListsApi
@@ -16,6 +17,8 @@ from gatewayfilter.client.operations.people.services import ServicesApi
 from gatewayfilter.client.operations.system.audit import AuditApi
 from gatewayfilter.client.operations.system.backup import BackupApi
 from gatewayfilter.client.operations.system.https import HttpsApi
+from gatewayfilter.client.operations.system.notifications import NotificationsApi
+from gatewayfilter.client.operations.system.proxy_users import ProxyUsersApi
 from gatewayfilter.client.operations.system.session import SessionApi
 from gatewayfilter.client.operations.system.settings import SettingsApi
 from gatewayfilter.client.operations.system.status import StatusApi
@@ -37,9 +40,12 @@ __all__ = [
     "HttpsApi",
     "ListsApi",
     "LogApi",
+    "ModelApi",
+    "NotificationsApi",
     "Operations",
     "PausesApi",
     "PoliciesApi",
+    "ProxyUsersApi",
     "QuotasApi",
     "RequestsApi",
     "ReviewsApi",
@@ -69,16 +75,19 @@ class Operations:
         self.quotas = QuotasApi(transport)
         self.schedules = SchedulesApi(transport)
         self.services = ServicesApi(transport)
-        self.rules = RulesApi(transport)
         self.lists = ListsApi(transport)
+        self.rules = RulesApi(transport)
         self.crawler = CrawlerApi(transport)
         self.extraction_rules = ExtractionRulesApi(transport)
+        self.model = ModelApi(transport)
         self.reviews = ReviewsApi(transport)
         self.words = WordsApi(transport)
         self.audit = AuditApi(transport)
         self.backup = BackupApi(transport)
         self.status = StatusApi(transport)
         self.https = HttpsApi(transport)
+        self.notifications = NotificationsApi(transport)
+        self.proxy_users = ProxyUsersApi(transport)
         self.session = SessionApi(transport)
         self.settings = SettingsApi(transport)
         self.tokens = TokensApi(transport)

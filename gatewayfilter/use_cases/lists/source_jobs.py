@@ -83,10 +83,10 @@ def put_back(settings: Settings, pairs: Pairs) -> list[dict[str, Any]]:
     return [{"name": name, "status": "undone", "entries": 0, "error": ""} for name in names]
 
 
-def publish(settings: Settings) -> list[dict[str, Any]]:
-    """Publishes all lists."""
+def publish(settings: Settings, *, full: bool = False) -> list[dict[str, Any]]:
+    """Publishes all lists; with `full` each is read again, also where only entries changed."""
     with closing(open_store(settings)) as store:
-        report = publish_now(settings, store)
+        report = publish_now(settings, store, full=full)
     return [{"name": item.source.name, "status": "failed", "entries": 0, "error": item.error} for item in report.skipped]
 
 

@@ -4,11 +4,24 @@ from collections.abc import Iterator
 
 from fastapi import APIRouter
 
-from gatewayfilter.web.api.learning import crawler, extraction, reviews, words
-from gatewayfilter.web.api.lists import rule_files, rules, sources
+from gatewayfilter.web.api.learning import crawler, extraction, review_reports, reviews, second_opinion, words
+from gatewayfilter.web.api.lists import entries, rule_files, rules, sources
 from gatewayfilter.web.api.people import clients, groups, pauses, policies, quotas, schedules, services
-from gatewayfilter.web.api.system import audit, backup, fleet, health, https, session, settings, tokens, users
-from gatewayfilter.web.api.traffic import bypass_links, check, events, log, overview, reports, unblock_requests
+from gatewayfilter.web.api.system import (
+    audit,
+    backup,
+    fleet,
+    health,
+    https,
+    notifications,
+    proxy_users,
+    self_check,
+    session,
+    settings,
+    tokens,
+    users,
+)
+from gatewayfilter.web.api.traffic import bypass_links, check, events, log, log_files, overview, reports, unblock_requests
 
 
 def routers() -> Iterator[APIRouter]:
@@ -16,6 +29,7 @@ def routers() -> Iterator[APIRouter]:
     yield bypass_links.router
     yield check.router
     yield events.router
+    yield log_files.router
     yield log.router
     yield overview.router
     yield reports.router
@@ -27,11 +41,14 @@ def routers() -> Iterator[APIRouter]:
     yield quotas.router
     yield schedules.router
     yield services.router
+    yield entries.router
     yield rule_files.router
     yield rules.router
     yield sources.router
     yield crawler.router
     yield extraction.router
+    yield second_opinion.router
+    yield review_reports.router
     yield reviews.router
     yield words.router
     yield audit.router
@@ -39,6 +56,9 @@ def routers() -> Iterator[APIRouter]:
     yield fleet.router
     yield health.router
     yield https.router
+    yield notifications.router
+    yield proxy_users.router
+    yield self_check.router
     yield session.router
     yield settings.router
     yield tokens.router

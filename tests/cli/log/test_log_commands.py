@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.cli.log.log_export import COLUMNS
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.traffic.log_files import COLUMNS
 
 type Cli = Callable[..., Any]
 

@@ -69,7 +69,7 @@ class QueuePausedModel(TypedDict):
     changed: bool
 
 
-class GatewayfilterWebApiLearningCrawlerChangedModel(TypedDict):
+class ChangedUrlsModel(TypedDict):
     """How many URLs a change was made to."""
 
     urls: int
@@ -167,11 +167,11 @@ class CrawlerApi:
         """Has pages fetched again; what has a pause of its own needs its name."""
         return self._transport.send(Call("POST", "/api/v1/crawler/queue/resume", query={"task": task, "host": host}))
 
-    def retry_crawl_failures(self) -> Answer[GatewayfilterWebApiLearningCrawlerChangedModel]:
+    def retry_crawl_failures(self) -> Answer[ChangedUrlsModel]:
         """Puts the URLs that were given up back to waiting."""
         return self._transport.send(Call("POST", "/api/v1/crawler/queue/retry"))
 
-    def clear_crawl_queue(self, *, task: str | None = None) -> Answer[GatewayfilterWebApiLearningCrawlerChangedModel]:
+    def clear_crawl_queue(self, *, task: str | None = None) -> Answer[ChangedUrlsModel]:
         """Empties the queue; URLs return when somebody visits them again."""
         return self._transport.send(Call("POST", "/api/v1/crawler/queue/clear", query={"task": task}))
 

@@ -7,6 +7,57 @@ from typing import Literal, NotRequired, TypedDict
 from gatewayfilter.client.transport import Answer, Call, Transport
 
 
+class ReviewStatsModel(TypedDict):
+    """How many tasks wait, and how fast they are decided."""
+
+    open: int
+    oldest_open_hours: float | None
+    decided_in_7_days: int
+    median_hours_to_decision: float | None
+    counts: list[ReviewCountModel]
+
+
+class ReviewCountModel(TypedDict):
+    """Tasks of a state and category."""
+
+    state: str
+    category: str
+    tasks: int
+    oldest_hours: float
+
+
+class StepList(TypedDict):
+    """Steps on all tasks."""
+
+    items: list[TaskStepModel]
+
+
+class TaskStepModel(TypedDict):
+    """A step on a task."""
+
+    at: float
+    who: str
+    action: str
+    undone: bool
+    note: str
+    task: int
+
+
+class PhraseList(TypedDict):
+    """Proposed phrases."""
+
+    items: list[PhraseModel]
+
+
+class PhraseModel(TypedDict):
+    """A phrase that would cover a word, so that it does not count."""
+
+    phrase: str
+    word: str
+    category: str
+    pages: int
+
+
 class TaskList(TypedDict):
     """A page of tasks."""
 
@@ -139,7 +190,7 @@ class StepModel(TypedDict):
     note: str
 
 
-class GatewayfilterWebApiLearningReviewsDecisionModel(TypedDict):
+class ReviewMoveModel(TypedDict):
     """A step on tasks."""
 
     move: Literal["approve", "reject", "change", "undo", "redo"]
@@ -154,6 +205,22 @@ class ReviewsApi:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
+    def get_review_stats(self) -> Answer[ReviewStatsModel]:
+        """Returns how many tasks wait in each category, for how long, and how fast tasks were decided this week."""
+        return self._transport.send(Call("GET", "/api/v1/reviews/stats"))
+
+    def list_review_steps(self, *, limit: int | None = None) -> Answer[StepList]:
+        """Returns what was decided, by whom and when, of all tasks."""
+        return self._transport.send(Call("GET", "/api/v1/reviews/steps", query={"limit": limit}))
+
+    def list_review_phrases(self, *, limit: int | None = None) -> Answer[PhraseList]:
+        """Returns exception phrases: what stands around the words on rejected pages, and on no approved one."""
+        return self._transport.send(Call("GET", "/api/v1/reviews/phrases", query={"limit": limit}))
+
+    def get_fingerprint_counts(self) -> Answer[dict[str, int]]:
+        """Returns how many fingerprints of judged content there are by kind, how many are harmful, and how often they were found."""
+        return self._transport.send(Call("GET", "/api/v1/fingerprints"))
 
     def list_reviews(
         self,
@@ -193,6 +260,6 @@ class ReviewsApi:
         """Returns a task with its text, its evidence, and what a decision on it decides too."""
         return self._transport.send(Call("GET", "/api/v1/reviews/{number}", parameters={"number": number}))
 
-    def decide_review(self, number: int, body: GatewayfilterWebApiLearningReviewsDecisionModel) -> Answer[DecidedModel]:
+    def decide_review(self, number: int, body: ReviewMoveModel) -> Answer[DecidedModel]:
         """Takes a step on a task, and on the open tasks about the same content with it."""
         return self._transport.send(Call("POST", "/api/v1/reviews/{number}/decide", parameters={"number": number}, body=body))

@@ -96,7 +96,7 @@ class Removed(TypedDict):
     missing: list[str]
 
 
-class GatewayfilterWebApiLearningWordsImportModel(TypedDict):
+class WordImport(TypedDict):
     """A file of phrases."""
 
     text: str
@@ -164,7 +164,7 @@ class WordsApi:
         """Removes phrases, those that come with the program too."""
         return self._transport.send(Call("POST", "/api/v1/words/{category}/remove", parameters={"category": category}, body=body))
 
-    def import_words(self, category: str, body: GatewayfilterWebApiLearningWordsImportModel) -> Answer[Imported]:
+    def import_words(self, category: str, body: WordImport) -> Answer[Imported]:
         """Imports a file of phrases."""
         return self._transport.send(Call("POST", "/api/v1/words/{category}/import", parameters={"category": category}, body=body))
 

@@ -7,6 +7,71 @@ from typing import Any, Literal, NotRequired, TypedDict
 from gatewayfilter.client.transport import Answer, Call, Transport
 
 
+class EntryCountsModel(TypedDict):
+    """How many entries there are."""
+
+    own: list[OwnCountModel]
+    own_expired: int
+    own_off: int
+    learned: list[LearnedCountModel]
+    snapshot: dict[str, int]
+
+
+class OwnCountModel(TypedDict):
+    """The number of own rules of an action and kind."""
+
+    action: str
+    kind: str
+    entries: int
+
+
+class LearnedCountModel(TypedDict):
+    """The number of learned entries of an action and category."""
+
+    action: str
+    category: str
+    entries: int
+
+
+class FoundModel(TypedDict):
+    """Where a host, URL or text is."""
+
+    own: list[FoundRuleModel]
+    learned: list[FoundEntryModel]
+    lists: list[FoundLineModel]
+    unreadable: list[str]
+
+
+class FoundRuleModel(TypedDict):
+    """An own rule."""
+
+    id: int
+    action: str
+    kind: str
+    pattern: str
+    covers: bool
+
+
+class FoundEntryModel(TypedDict):
+    """A learned entry."""
+
+    url: str
+    action: str
+    category: str
+
+
+class FoundLineModel(TypedDict):
+    """A line of a list."""
+
+    source: str
+    enabled: bool
+    category: str
+    means: str
+    line: int
+    text: str
+    entry: str
+
+
 class SourcesModel(TypedDict):
     """Lists by name; there are some dozens at most."""
 
@@ -63,6 +128,12 @@ class SourceUpdate(TypedDict):
     names: NotRequired[list[str]]
 
 
+class Publication(TypedDict):
+    """How the lists are published."""
+
+    full: NotRequired[bool]
+
+
 class WholeCatalogueModel(TypedDict):
     """The catalogue of well-known lists."""
 
@@ -106,6 +177,14 @@ class ListsApi:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
+    def get_entry_counts(self) -> Answer[EntryCountsModel]:
+        """Counts own rules, learned entries, and what the snapshot in use holds."""
+        return self._transport.send(Call("GET", "/api/v1/entries/counts"))
+
+    def search_entries(self, *, text: str | None = None, partial: bool | None = None) -> Answer[FoundModel]:
+        """Returns every own rule, learned entry and line of a list that applies to a host or URL. Large lists take some seconds."""
+        return self._transport.send(Call("GET", "/api/v1/entries/search", query={"text": text, "partial": partial}))
+
     def list_lists(self, *, after: str | None = None, limit: int | None = None) -> Answer[SourcesModel]:
         """Returns lists by name."""
         return self._transport.send(Call("GET", "/api/v1/lists", query={"after": after, "limit": limit}))
@@ -117,6 +196,10 @@ class ListsApi:
     def update_lists(self, body: SourceUpdate) -> Answer[JobModel]:
         """Checks lists for changes now. The work goes on after the answer."""
         return self._transport.send(Call("POST", "/api/v1/lists/update", body=body))
+
+    def publish_lists(self, body: Publication) -> Answer[JobModel]:
+        """Builds the snapshot of all lists, entries and learned pages now. The work goes on after the answer."""
+        return self._transport.send(Call("POST", "/api/v1/lists/publish", body=body))
 
     def get_list_work(self) -> Answer[JobModel]:
         """Returns the work on lists that is being done, or was done last."""

@@ -19,7 +19,7 @@ class ImportBody(TypedDict):
     force: NotRequired[bool]
 
 
-class GatewayfilterWebApiListsRuleFilesImportModel(TypedDict):
+class ImportedRules(TypedDict):
     """What an import does."""
 
     rules: int
@@ -182,7 +182,7 @@ class RulesApi:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def import_rules(self, body: ImportBody) -> Answer[GatewayfilterWebApiListsRuleFilesImportModel]:
+    def import_rules(self, body: ImportBody) -> Answer[ImportedRules]:
         """Imports rules from a file, or tells what that would do."""
         return self._transport.send(Call("POST", "/api/v1/rules/import", body=body))
 

@@ -72,13 +72,13 @@ class ClientPolicyModel(TypedDict):
     group: str
     policies: list[str]
     state: StateModel
-    values: list[GatewayfilterWebApiPeopleClientsValueModel]
+    values: list[ValueModel]
     schedules: list[str]
     quotas: list[QuotaLeftModel]
 
 
-class GatewayfilterWebApiPeopleClientsValueModel(TypedDict):
-    """A value in force."""
+class ValueModel(TypedDict):
+    """A value of a policy that is in force."""
 
     key: str
     value: str

@@ -40,7 +40,7 @@ class PinnedAppModel(TypedDict):
 
 
 class RemovedModel(TypedDict):
-    """A number of entries."""
+    """A number of items that were removed."""
 
     removed: int
 

@@ -23,7 +23,7 @@ class ChangeModel(TypedDict):
     value: str
 
 
-class GatewayfilterWebApiSystemSettingsChangedModel(TypedDict):
+class ChangedSettingModel(TypedDict):
     """A setting after a change. Processes take it when they are started again."""
 
     key: str
@@ -43,6 +43,6 @@ class SettingsApi:
         """Returns all settings in the order of the documentation."""
         return self._transport.send(Call("GET", "/api/v1/settings"))
 
-    def change_setting(self, key: str, body: ChangeModel) -> Answer[GatewayfilterWebApiSystemSettingsChangedModel]:
+    def change_setting(self, key: str, body: ChangeModel) -> Answer[ChangedSettingModel]:
         """Changes a value in the settings file, whose comments stay."""
         return self._transport.send(Call("PUT", "/api/v1/settings/{key}", parameters={"key": key}, body=body))

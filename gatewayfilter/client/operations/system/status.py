@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from gatewayfilter.client.transport import Answer, Call, Transport
 
@@ -37,6 +37,19 @@ class FollowerModel(TypedDict):
     fault: str
 
 
+class NewFollower(TypedDict):
+    """A follower to admit."""
+
+    name: str
+
+
+class FollowerToken(TypedDict):
+    """The token of a follower. It is told only now: a digest alone is kept."""
+
+    name: str
+    token: str
+
+
 class StatusModel(TypedDict):
     """The state of the filter."""
 
@@ -60,6 +73,22 @@ class AttentionModel(TypedDict):
     command: str
 
 
+class DoctorModel(TypedDict):
+    """The findings of all checks."""
+
+    healthy: bool
+    findings: list[FindingModel]
+
+
+class FindingModel(TypedDict):
+    """The finding of a check."""
+
+    level: Literal["ok", "note", "warning", "error"]
+    check: str
+    words: str
+    mend: str
+
+
 class StatusApi:
     """Operations of status."""
 
@@ -70,6 +99,18 @@ class StatusApi:
         """Returns the state of the fleet."""
         return self._transport.send(Call("GET", "/api/v1/fleet"))
 
+    def add_follower(self, body: NewFollower) -> Answer[FollowerToken]:
+        """Admits a follower of this publisher."""
+        return self._transport.send(Call("POST", "/api/v1/fleet/followers", body=body))
+
+    def remove_follower(self, name: str) -> Answer[bytes]:
+        """Removes a follower: its token is refused at once."""
+        return self._transport.send(Call("DELETE", "/api/v1/fleet/followers/{name}", parameters={"name": name}))
+
     def get_status(self) -> Answer[StatusModel]:
         """Returns the state of the filter."""
         return self._transport.send(Call("GET", "/api/v1/status"))
+
+    def get_doctor(self) -> Answer[DoctorModel]:
+        """Checks the installation, with the rights of the dashboard; the firewall needs those of root. It takes some seconds."""
+        return self._transport.send(Call("GET", "/api/v1/doctor"))

@@ -16,7 +16,7 @@ class CheckModel(TypedDict):
     answers: list[AnswerModel]
     unread: bool
     policies: list[str]
-    values: list[GatewayfilterWebApiTrafficCheckValueModel]
+    values: list[ValueModel]
     schedules: list[str]
     quotas: list[dict[str, Any]]
     classification: str
@@ -44,7 +44,7 @@ class AnswerModel(TypedDict):
     verdict: VerdictModel | None
 
 
-class GatewayfilterWebApiTrafficCheckValueModel(TypedDict):
+class ValueModel(TypedDict):
     """A value of a policy that is in force."""
 
     key: str

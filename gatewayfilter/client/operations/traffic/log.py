@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from gatewayfilter.client.transport import Answer, Call, Transport
+
+
+class Purge(TypedDict):
+    """Which decisions are removed; at least one of the two."""
+
+    before: NotRequired[str]
+    client: NotRequired[str]
+
+
+class RemovedModel(TypedDict):
+    """A number of items that were removed."""
+
+    removed: int
+
+
+class Erasure(TypedDict):
+    """How a client is erased."""
+
+    keep: NotRequired[bool]
+
+
+class ErasedModel(TypedDict):
+    """What was erased."""
+
+    counts: dict[str, int]
+    backups: list[str]
 
 
 class DecisionPage(TypedDict):
     """A page of decisions, the newest first."""
 
-    items: list[GatewayfilterWebApiTrafficLogDecisionModel]
+    items: list[DecisionModel]
     next: int | None
     searched_to: float | None
     complete: bool
 
 
-class GatewayfilterWebApiTrafficLogDecisionModel(TypedDict):
+class DecisionModel(TypedDict):
     """A decision of the log."""
 
     id: int
@@ -81,18 +107,10 @@ class OverviewModel(TypedDict):
     blocked: int
     uncounted: int
     timeline: list[BucketModel]
-    clients: list[ShareModel]
-    categories: list[ShareModel]
-    sites: list[ShareModel]
-    lists: list[ShareModel]
-
-
-class ShareModel(TypedDict):
-    """The decisions of a client, category, site or list."""
-
-    name: str
-    decisions: int
-    blocked: int
+    clients: list[CountModel]
+    categories: list[CountModel]
+    sites: list[CountModel]
+    lists: list[CountModel]
 
 
 class ReportModel(TypedDict):
@@ -181,6 +199,52 @@ class LogApi:
                 headers={"last-event-id": last_event_id},
             )
         )
+
+    def export_log(
+        self,
+        *,
+        format: Literal["csv", "jsonl"] | None = None,
+        separator: Literal["comma", "semicolon", "tab"] | None = None,
+        q: str | None = None,
+        outcome: str | None = None,
+        client: str | None = None,
+        group: str | None = None,
+        category: str | None = None,
+        reason: str | None = None,
+        site: str | None = None,
+        list: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Answer[bytes]:
+        """Returns the decisions that fulfil all conditions as a file, newest first."""
+        return self._transport.send(
+            Call(
+                "GET",
+                "/api/v1/log/export",
+                query={
+                    "format": format,
+                    "separator": separator,
+                    "q": q,
+                    "outcome": outcome,
+                    "client": client,
+                    "group": group,
+                    "category": category,
+                    "reason": reason,
+                    "site": site,
+                    "list": list,
+                    "since": since,
+                    "until": until,
+                },
+            )
+        )
+
+    def purge_log(self, body: Purge) -> Answer[RemovedModel]:
+        """Removes decisions for good, with all that is counted and indexed of them."""
+        return self._transport.send(Call("POST", "/api/v1/log/purge", body=body))
+
+    def erase_client(self, name: str, body: Erasure) -> Answer[ErasedModel]:
+        """Erases everything that is stored of a client: log, counts, requests, links, quotas, and the client itself."""
+        return self._transport.send(Call("POST", "/api/v1/clients/{name}/erase", parameters={"name": name}, body=body))
 
     def list_decisions(
         self,
@@ -292,7 +356,7 @@ class LogApi:
             )
         )
 
-    def get_decision(self, decision_id: int) -> Answer[GatewayfilterWebApiTrafficLogDecisionModel]:
+    def get_decision(self, decision_id: int) -> Answer[DecisionModel]:
         """Returns a decision."""
         return self._transport.send(Call("GET", "/api/v1/log/{decision_id}", parameters={"decision_id": decision_id}))
 

@@ -108,7 +108,7 @@ class AddedModel(BaseModel):
     known: Annotated[int, Field(description="Those that were in the queue already.")]
 
 
-class ChangedModel(BaseModel):
+class ChangedUrlsModel(BaseModel):
     """How many URLs a change was made to."""
 
     urls: Annotated[int, Field(description="Their number.")]
@@ -210,11 +210,11 @@ def resume(services: Services, who: Admin, task: OneTask = "", host: OneHost = "
 
 
 @router.post("/queue/retry", operation_id="retry_crawl_failures")
-def retry(services: Services, who: Admin) -> ChangedModel:
+def retry(services: Services, who: Admin) -> ChangedUrlsModel:
     """Puts the URLs that were given up back to waiting."""
     count = use_case.retry_failed(services.store)
     record(services, who, "queue.retried", "", f"{count} URLs")
-    return ChangedModel(urls=count)
+    return ChangedUrlsModel(urls=count)
 
 
 @router.post("/queue/clear", operation_id="clear_crawl_queue")
@@ -222,13 +222,13 @@ def clear(
     services: Services,
     who: Admin,
     task: Annotated[str | None, Query(max_length=60, description="Only the URLs of this crawl task.")] = None,
-) -> ChangedModel:
+) -> ChangedUrlsModel:
     """Empties the queue; URLs return when somebody visits them again."""
     if task is not None:
         use_case.find_task(services.settings, services.store, task)
     count = use_case.clear_queue(services.store, task)
     record(services, who, "queue.cleared", task or "", f"{count} URLs")
-    return ChangedModel(urls=count)
+    return ChangedUrlsModel(urls=count)
 
 
 @router.get("/tasks", operation_id="list_crawl_tasks")

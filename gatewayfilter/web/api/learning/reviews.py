@@ -110,7 +110,7 @@ class AlikeList(BaseModel):
     items: Annotated[list[AlikeModel], Field(description="The largest first.")]
 
 
-class DecisionModel(BaseModel):
+class ReviewMoveModel(BaseModel):
     """A step on tasks."""
 
     move: Annotated[Literal["approve", "reject", "change", "undo", "redo"], Field(description="The step.")]
@@ -124,7 +124,7 @@ class DecisionModel(BaseModel):
         return Decision(ReviewMove(self.move), who, self.note, self.category, self.overturn)
 
 
-class ManyModel(DecisionModel):
+class ManyModel(ReviewMoveModel):
     """A step on several tasks."""
 
     tasks: Annotated[list[int], Field(min_length=1, max_length=500, description="Numbers of tasks.")]
@@ -194,7 +194,7 @@ def get_review(services: Services, _: Viewer, number: Number) -> TaskDetails:
         same_content=[other.task_id for other in also.same],
         alike=[other.task_id for other in also.alike],
         requests=[request.request_id for request in facts.requests],
-        steps=[_step(step) for step in facts.steps],
+        steps=[step_model(step) for step in facts.steps],
         host_harmful=dict(host.harmful),
         host_harmless=host.harmless,
         devices=host.devices,
@@ -202,7 +202,7 @@ def get_review(services: Services, _: Viewer, number: Number) -> TaskDetails:
 
 
 @router.post("/{number}/decide", operation_id="decide_review")
-def decide_one(services: Services, who: Approver, number: Number, step: DecisionModel) -> DecidedModel:
+def decide_one(services: Services, who: Approver, number: Number, step: ReviewMoveModel) -> DecidedModel:
     """Takes a step on a task, and on the open tasks about the same content with it."""
     find_task(services.store, number)
     done = _decide(services, who, [number], step)
@@ -211,7 +211,7 @@ def decide_one(services: Services, who: Approver, number: Number, step: Decision
     return _model(done)
 
 
-def _decide(services: Services, who: Approver, tasks: list[int], step: DecisionModel) -> Decided:
+def _decide(services: Services, who: Approver, tasks: list[int], step: ReviewMoveModel) -> Decided:
     return decide_recorded(
         services.settings, services.store, who.actor, services.clock, tasks, step.decision(who.name), alike=step.alike
     )
@@ -221,7 +221,8 @@ def _model(done: Decided) -> DecidedModel:
     return DecidedModel(tasks=[TaskModel(**_facts(item.task)) for item in done.tasks], refused=list(done.refused))
 
 
-def _step(step: ReviewStep) -> StepModel:
+def step_model(step: ReviewStep) -> StepModel:
+    """Returns the model of a step."""
     return StepModel(at=step.at, who=step.who, action=step.action, undone=step.undone, note=str(step.detail.get("note", "")))
 
 

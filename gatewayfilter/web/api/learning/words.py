@@ -63,7 +63,7 @@ class Phrases(BaseModel):
     phrases: Annotated[list[Phrase], Field(min_length=1, max_length=1000, description="As the list of words has them.")]
 
 
-class ImportModel(BaseModel):
+class WordImport(BaseModel):
     """A file of phrases."""
 
     text: Annotated[str, Field(max_length=900_000, description="One phrase a line, an e2guardian list, or TOML of an export.")]
@@ -185,7 +185,7 @@ def remove_words(services: Services, who: Admin, category: Code, phrases: Phrase
 
 
 @router.post("/{category}/import", operation_id="import_words")
-def import_words(services: Services, who: Admin, category: Code, file: ImportModel) -> Imported:
+def import_words(services: Services, who: Admin, category: Code, file: WordImport) -> Imported:
     """Imports a file of phrases."""
     return Imported(
         **_work(services).import_file(who.actor, category, file.text.encode(errors="replace"), file.name, file.weight)

@@ -42,7 +42,7 @@ class RejectedModel(BaseModel):
     why: Annotated[str, Field(description="Why it cannot be used.")]
 
 
-class ImportModel(BaseModel):
+class ImportedRules(BaseModel):
     """What an import does."""
 
     rules: Annotated[int, Field(description="Rules that were read.")]
@@ -55,7 +55,7 @@ class ImportModel(BaseModel):
 
 
 @router.post("/import", operation_id="import_rules")
-def import_file(services: Services, identity: Admin, body: ImportBody) -> ImportModel:
+def import_file(services: Services, identity: Admin, body: ImportBody) -> ImportedRules:
     """Imports rules from a file, or tells what that would do."""
     values = RuleValues(body.action, body.comment, body.group, body.expires_at)
     found = read_small_file(body.text, values, force=body.force)
@@ -64,7 +64,7 @@ def import_file(services: Services, identity: Admin, body: ImportBody) -> Import
         with changing(services, identity, "rule.imported", f"{len(found.rules):,}"):
             import_rules(services.store, found.rules)
     samples = [RejectedModel(line=one.line, text=one.text, why=one.why) for one in found.rejected[:_SAMPLES]]
-    return ImportModel(
+    return ImportedRules(
         rules=len(found.rules),
         new=preview.new,
         changed=preview.changed,

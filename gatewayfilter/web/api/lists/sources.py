@@ -114,6 +114,12 @@ class NewSource(Body):
     preview: Annotated[bool, Field(description="Only tell what it holds and would change.")] = False
 
 
+class Publication(Body):
+    """How the lists are published."""
+
+    full: Annotated[bool, Field(description="Read every list again, also where only entries changed.")] = False
+
+
 class SourceUpdate(Body):
     """Lists to check for changes."""
 
@@ -204,6 +210,14 @@ def update(services: Services, identity: Admin, body: SourceUpdate) -> JobModel:
         find_source(services.settings, name)
     state = services.source_worker.start("update", ", ".join(body.names)[:_SHOWN], body.names)
     record(services, identity, "list.updated", state.subject)
+    return JobModel.of(state)
+
+
+@router.post("/publish", operation_id="publish_lists", status_code=202)
+def publish(services: Services, identity: Admin, body: Publication) -> JobModel:
+    """Builds the snapshot of all lists, entries and learned pages now. The work goes on after the answer."""
+    state = services.source_worker.start("publish", "", full=body.full)
+    record(services, identity, "list.published", "", "full" if body.full else "")
     return JobModel.of(state)
 
 

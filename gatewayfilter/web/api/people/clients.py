@@ -28,6 +28,7 @@ from gatewayfilter.web.api.people.models import (
     page_of,
     state_model,
 )
+from gatewayfilter.web.api.shared_models import ValueModel
 from gatewayfilter.web.routers import ApiRouter
 from gatewayfilter.web.services import WebServices
 
@@ -102,15 +103,6 @@ class DevicePage(BaseModel):
     """Devices that are no client, those seen last first."""
 
     items: Annotated[list[DeviceModel], Field(description="The devices, at most 200.")]
-
-
-class ValueModel(BaseModel):
-    """A value in force."""
-
-    key: Annotated[str, Field(description="As in policies: category.NAME, safesearch …")]
-    value: Annotated[str, Field(description="As in policies.")]
-    origin: Annotated[str, Field(description="client NAME, group NAME, default, or settings.")]
-    policy: Annotated[str, Field(description="The policy that sets it, empty for the settings.")]
 
 
 class QuotaLeftModel(BaseModel):

@@ -1,11 +1,13 @@
-"""`GET /api/v1/fleet`: what this machine publishes and to whom, or what it follows."""
+"""`/api/v1/fleet`: what this machine publishes and to whom, or what it follows."""
 
 from typing import Annotated
 
+from fastapi import Path, Response
 from pydantic import BaseModel, Field
 
+from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.access.identity import Viewer
+from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/fleet", tags=["status"])
@@ -39,6 +41,19 @@ class FleetModel(BaseModel):
     fault: Annotated[str, Field(description="Why the newest poll failed: `ok` if it did not.")]
     trouble: Annotated[str, Field(description="What is wrong with following, one sentence; empty when all is well.")]
     exceptions: Annotated[list[str], Field(description="Policy items that local people have changed, as `kind:name`.")]
+
+
+class NewFollower(BaseModel):
+    """A follower to admit."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100, description="By which it is known here.")]
+
+
+class FollowerToken(BaseModel):
+    """The token of a follower. It is told only now: a digest alone is kept."""
+
+    name: Annotated[str, Field(description="Of the follower.")]
+    token: Annotated[str, Field(description="What the follower sends.")]
 
 
 @router.get("", operation_id="get_fleet")
@@ -75,3 +90,25 @@ def fleet(services: Services, _: Viewer) -> FleetModel:
         trouble=follower_trouble(services.settings, services.clock()),
         exceptions=list(state.exceptions),
     )
+
+
+@router.post("/followers", operation_id="add_follower", status_code=201)
+def add_follower(services: Services, identity: Admin, body: NewFollower) -> FollowerToken:
+    """Admits a follower of this publisher."""
+    from gatewayfilter.use_cases.fleet_status import followers  # noqa: PLC0415  rarely used
+
+    token = followers(services.settings).add(body.name)
+    record(services, identity, "follower.added", body.name)
+    return FollowerToken(name=body.name, token=token)
+
+
+@router.delete("/followers/{name}", operation_id="remove_follower", status_code=204)
+def remove_follower(
+    services: Services, identity: Admin, name: Annotated[str, Path(min_length=1, max_length=100, description="Of the follower.")]
+) -> Response:
+    """Removes a follower: its token is refused at once."""
+    from gatewayfilter.use_cases.fleet_status import followers  # noqa: PLC0415  rarely used
+
+    followers(services.settings).remove(name)
+    record(services, identity, "follower.removed", name)
+    return Response(status_code=204)

@@ -9,6 +9,7 @@ from gatewayfilter.use_cases import https as use_case
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
+from gatewayfilter.web.api.shared_models import RemovedModel
 from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/https", tags=["https"])
@@ -55,12 +56,6 @@ class RenewalModel(BaseModel):
         Literal["same-key", "new-key", "activate"],
         Field(description="Another ten years; the next authority with a new key; the next one put into force."),
     ]
-
-
-class RemovedModel(BaseModel):
-    """A number of entries."""
-
-    removed: Annotated[int, Field(description="Entries that were removed.")]
 
 
 def _model(facts: use_case.AuthorityFacts) -> AuthorityModel:

@@ -30,7 +30,7 @@ class ChangeModel(BaseModel):
     value: Annotated[str, Field(max_length=4096, description="As typed; items of a list with commas between them.")]
 
 
-class ChangedModel(BaseModel):
+class ChangedSettingModel(BaseModel):
     """A setting after a change. Processes take it when they are started again."""
 
     key: Annotated[str, Field(description="Dotted name.")]
@@ -55,11 +55,11 @@ def change(
     identity: Admin,
     key: Annotated[str, Path(max_length=100, description="Dotted name.")],
     body: ChangeModel,
-) -> ChangedModel:
+) -> ChangedSettingModel:
     """Changes a value in the settings file, whose comments stay."""
     changed = change_setting(services.reloaded(), services.settings_file, key, body.value)
     record(services, identity, "setting.changed", key)
-    return ChangedModel(
+    return ChangedSettingModel(
         key=changed.key,
         before=changed.before,
         after=changed.after,

@@ -12,6 +12,7 @@ from gatewayfilter.use_cases.moments import read_moment
 from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
+from gatewayfilter.web.api.shared_models import ValueModel
 from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/check", tags=["check"])
@@ -58,15 +59,6 @@ class AnswerModel(BaseModel):
         """Returns the model of an answer."""
         verdict = None if answer.verdict is None else VerdictModel.of(answer.verdict)
         return cls(decider=answer.decider, answer=answer.answer, explanation=answer.explanation, verdict=verdict)
-
-
-class ValueModel(BaseModel):
-    """A value of a policy that is in force."""
-
-    key: Annotated[str, Field(description="As `policy set` takes it.")]
-    value: Annotated[str, Field(description="Likewise.")]
-    origin: Annotated[str, Field(description="`client NAME`, `group NAME`, `default`, or `settings`.")]
-    policy: Annotated[str, Field(description="The policy that sets it.")]
 
 
 class CheckModel(BaseModel):

@@ -68,7 +68,7 @@ class DecisionPage(BaseModel):
 class CountModel(BaseModel):
     """Decisions that have a name in common."""
 
-    name: Annotated[str, Field(description="The name; empty for rare names that are not kept apart.")]
+    name: Annotated[str, Field(description="As logged, or that of a client; empty for rare names that are not kept apart.")]
     decisions: Annotated[int, Field(description="Number of decisions.")]
     blocked: Annotated[int, Field(description="Blocked ones among them.")]
 

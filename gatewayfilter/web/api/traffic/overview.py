@@ -8,23 +8,10 @@ from pydantic import BaseModel, Field
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Span, make_overview
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
-from gatewayfilter.web.api.traffic.log import BucketModel
+from gatewayfilter.web.api.traffic.log import BucketModel, CountModel
 from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/overview", tags=["log"])
-
-
-class ShareModel(BaseModel):
-    """The decisions of a client, category, site or list."""
-
-    name: Annotated[str, Field(description="As shown: the name of a client, else what is logged.")]
-    decisions: Annotated[int, Field(description="Number of decisions.")]
-    blocked: Annotated[int, Field(description="Blocked ones among them.")]
-
-    @classmethod
-    def of(cls, share: LogShare) -> "ShareModel":
-        """Returns the model of a share."""
-        return cls(name=share.name, decisions=share.decisions, blocked=share.blocked)
 
 
 class OverviewModel(BaseModel):
@@ -36,10 +23,10 @@ class OverviewModel(BaseModel):
     blocked: Annotated[int, Field(description="Blocked ones among them.")]
     uncounted: Annotated[int, Field(description="Newest decisions that are not counted yet.")]
     timeline: Annotated[list[BucketModel], Field(description="In order.")]
-    clients: Annotated[list[ShareModel], Field(description="Clients with the most blocked requests.")]
-    categories: Annotated[list[ShareModel], Field(description="Categories, likewise.")]
-    sites: Annotated[list[ShareModel], Field(description="Hosts, likewise.")]
-    lists: Annotated[list[ShareModel], Field(description="Lists, likewise.")]
+    clients: Annotated[list[CountModel], Field(description="Clients with the most blocked requests.")]
+    categories: Annotated[list[CountModel], Field(description="Categories, likewise.")]
+    sites: Annotated[list[CountModel], Field(description="Hosts, likewise.")]
+    lists: Annotated[list[CountModel], Field(description="Lists, likewise.")]
 
 
 @router.get("", operation_id="get_overview")
@@ -60,8 +47,12 @@ def get_overview(
             BucketModel(start=one.start, allowed=one.allowed, blocked=one.blocked, unknown=one.unknown, learned=one.learned)
             for one in found.timeline.buckets
         ],
-        clients=[ShareModel.of(one) for one in found.clients],
-        categories=[ShareModel.of(one) for one in found.categories],
-        sites=[ShareModel.of(one) for one in found.sites],
-        lists=[ShareModel.of(one) for one in found.lists],
+        clients=[_counted(one) for one in found.clients],
+        categories=[_counted(one) for one in found.categories],
+        sites=[_counted(one) for one in found.sites],
+        lists=[_counted(one) for one in found.lists],
     )
+
+
+def _counted(share: LogShare) -> CountModel:
+    return CountModel(name=share.name, decisions=share.decisions, blocked=share.blocked)
