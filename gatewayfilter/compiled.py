@@ -11,10 +11,12 @@ from pathlib import Path
 from types import ModuleType
 
 MODULES = (
+    "gatewayfilter._urls",
     "gatewayfilter.documents._density",
     "gatewayfilter.documents.html._markup",
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.normalize._views",
+    "gatewayfilter.engine.adblock.index._near_rules",
     "gatewayfilter.engine.batches._plain_urls",
     "gatewayfilter.scaleout.stream.traffic._json_scan",
     "gatewayfilter.scaleout.stream.worker._splicing",

@@ -37,7 +37,7 @@ from adblock_engines import (
 )
 from adblock_peers import CRATE_VERSION, Peer, native_peer, node_peers
 
-from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.literal_scan import VARIABLE, available_scanners
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request

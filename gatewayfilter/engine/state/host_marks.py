@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.state.list_lookup import list_verdict, may_be_listed
 from gatewayfilter.engine.state.list_view import ListView
 from gatewayfilter.engine.state.manual_rules import hosts_of_prefixes

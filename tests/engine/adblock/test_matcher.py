@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache
-from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names, is_in
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, is_in
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
 from gatewayfilter.engine.adblock.index.rule_table import RulesOff
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher, sources_of

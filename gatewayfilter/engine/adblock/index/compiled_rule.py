@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from ipaddress import ip_address
+from typing import Literal
 
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.pattern import PatternTest, TailTest, compile_pattern, compile_tail, shape_of
-from gatewayfilter.engine.adblock.syntax.rule import ClientSet, Conditions, HostSet, NetworkRule
+from gatewayfilter.engine.adblock.syntax.rule import NO_CONDITIONS, NO_HOSTS, ClientSet, Conditions, HostSet, NetworkRule
 from gatewayfilter.model import KnownRequest, Request, canonical_address
 from gatewayfilter.safe_regex.cost_guard import guard_regex
-from gatewayfilter.urls import host_suffixes, is_ip_literal, registrable_domain
 
 type ConditionTest = Callable[[str, str, str], bool]
 """(host of the request, host of its source or "", method) → whether it holds."""
@@ -18,19 +18,6 @@ type RuleTest = Callable[[Request, str, str], bool]
 """(request, its URL in lower case, host of its source or "") → whether a rule matches it, type and party aside."""
 
 _ANY: frozenset[str] = frozenset()
-
-
-@lru_cache(maxsize=2_048)  # a host of many labels takes kilobytes, and results by host and page are cached elsewhere
-def host_names(host: str) -> tuple[str, ...]:
-    """Returns every name that covers a host in a list: the host, its parent domains, and their entities (`google.*`)."""
-    suffixes = host_suffixes(host)
-    if is_ip_literal(host):
-        return suffixes
-    public_suffix = registrable_domain(host).partition(".")[2]
-    if not public_suffix:
-        return suffixes
-    tail = len(public_suffix) + 1
-    return suffixes + tuple(f"{name[:-tail]}.*" for name in suffixes if len(name) > tail)
 
 
 def is_in(hosts: HostSet, host: str) -> bool:
@@ -67,6 +54,17 @@ def compile_conditions(conditions: Conditions) -> ConditionTest | None:
     return _all_of(tests)
 
 
+def _hosts_of(conditions: Conditions) -> Conditions:
+    """Returns those of the conditions that depend on host and page."""
+    return Conditions(
+        sources=conditions.sources,
+        not_sources=conditions.not_sources,
+        targets=conditions.targets,
+        not_targets=conditions.not_targets,
+        strict=conditions.strict,
+    )
+
+
 def _all_of(tests: list[ConditionTest]) -> ConditionTest:
     if len(tests) == 1:
         return tests[0]
@@ -94,7 +92,7 @@ class CompiledRule:
             ("" when there is none).
     """
 
-    __slots__ = ("_hosts_fit", "_rest", "_suffix", "in_host", "matches", "pages")
+    __slots__ = ("_hosts", "_hosts_fit", "_rest", "_suffix", "in_host", "matches", "pages")
 
     def __init__(self, rule: NetworkRule) -> None:
         conditions = rule.conditions
@@ -107,7 +105,8 @@ class CompiledRule:
         self.in_host = shape.in_host
         self.pages = _ANY if conditions.sources.patterns else conditions.sources.names
         self._suffix = f".{shape.host}" if shape.host else ""
-        self._hosts_fit = compile_conditions(replace(conditions, methods=_ANY, not_methods=_ANY))
+        self._hosts = _hosts_of(conditions)
+        self._hosts_fit = compile_conditions(self._hosts)
         methods = compile_conditions(Conditions(methods=conditions.methods, not_methods=conditions.not_methods))
         self._rest: RuleTest | None = None
         if methods is not None or rule.match_case:
@@ -122,13 +121,17 @@ class CompiledRule:
         """Whether it may match between any two hosts."""
         return not self.in_host and self._hosts_fit is None
 
-    def left_at(self, *, host_fits: bool) -> RuleTest | bool | None:
+    def left_at(self, *, by_host: bool, by_page: bool) -> RuleTest | Literal[True] | None:
         """Returns the test that remains between all hosts, as `between` does; `None` when it depends on the hosts.
 
         Args:
-            host_fits: the host of the pattern, if it has one, is known to fit.
+            by_host: the rule was found by the host of its pattern, or if that has none, by one of `to=`.
+            by_page: it was found by one of its pages.
         """
-        if self._hosts_fit is not None or (self.in_host and not (host_fits and self._suffix)):
+        known = replace(self._hosts, sources=NO_HOSTS) if by_page else self._hosts
+        if by_host and not self.in_host:
+            known = replace(known, targets=NO_HOSTS)
+        if known != NO_CONDITIONS or (self.in_host and not (by_host and self._suffix)):
             return None
         return True if self._rest is None else self._rest
 

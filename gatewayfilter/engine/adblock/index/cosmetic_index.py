@@ -13,7 +13,7 @@ from typing import Final
 from zlib import crc32
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
-from gatewayfilter.engine.adblock.index.compiled_rule import host_names
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, Effect, Subject, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.path_condition import PathCondition

@@ -7,7 +7,8 @@ a test.
 
 from collections.abc import Iterable
 
-from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 
 
 class LiteralReach:

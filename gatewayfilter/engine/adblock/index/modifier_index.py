@@ -12,7 +12,8 @@ from itertools import chain
 from operator import or_
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
-from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.pattern import shape_of
 from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index, party_of
 from gatewayfilter.engine.adblock.index.rule_table import RuleRecord, RuleTable, pack_rules

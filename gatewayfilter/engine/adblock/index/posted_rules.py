@@ -4,9 +4,9 @@ The same keys (`google.com`) are met below ever new hosts. What depends on the k
 the compiled rules, and for keys with many rules that name their pages, a table of these by page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest, host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest
 from gatewayfilter.engine.adblock.index.rule_table import NEEDS_TEST, RuleTable
 from gatewayfilter.errors import SnapshotError
 
@@ -16,8 +16,8 @@ type Near = tuple[int, int, RuleTest | None]
 type Candidates = tuple[tuple[int, int], ...]
 """(mask, rule) of each."""
 
-_MANY_PAGED = 4
-"""With more rules than this that name their pages, they are found by the names of the page."""
+type Posted = tuple[Near, CompiledRule | None]
+"""A rule, and its compiled form where it has to be tested whether it applies between two hosts at all."""
 
 
 class PostedRules:
@@ -30,61 +30,34 @@ class PostedRules:
 
     Attributes:
         mask: OR of their masks.
+        always: those to be considered on every page.
+        by_page: those that name their pages, by the names of these.
     """
 
-    __slots__ = ("_by_page", "_fixed", "_tested", "mask")
+    __slots__ = ("always", "by_page", "mask")
 
     def __init__(self, table: RuleTable, numbers: Sequence[int], *, by_host: bool = False) -> None:
         self.mask = 0
-        self._fixed: list[Near] = []
-        self._tested: list[tuple[int, int, CompiledRule]] = []
-        self._by_page: dict[str, list[tuple[int, int, CompiledRule]]] = {}
-        paged: list[tuple[int, int, CompiledRule]] = []
+        self.by_page: dict[str, list[Posted]] = {}
+        fixed: list[Posted] = []
+        tested: list[Posted] = []
         for number in numbers:
             mask = table.masks[number]
             self.mask |= mask
             if not mask & NEEDS_TEST:
-                self._fixed.append((mask, number, None))
+                fixed.append(((mask, number, None), None))
                 continue
             compiled = table.compiled(number)
-            left = compiled.left_at(host_fits=by_host)
-            if left is None:
-                (paged if compiled.pages else self._tested).append((mask, number, compiled))
+            left = compiled.left_at(by_host=by_host, by_page=bool(compiled.pages))
+            rule: Posted = ((mask, number, None), compiled)
+            if left is not None:
+                rule = ((mask, number, None if left is True else left), None)
+            if compiled.pages:
+                for name in compiled.pages:
+                    self.by_page.setdefault(name, []).append(rule)
             else:
-                self._fixed.append((mask, number, None if left is True or left is False else left))
-        if len(paged) <= _MANY_PAGED:
-            self._tested += paged
-            return
-        for found in paged:
-            for name in found[2].pages:
-                self._by_page.setdefault(name, []).append(found)
-
-    def add_near(self, host: str, source: str, reach: int, certain: list[Near], tested: list[Near]) -> None:
-        """Adds the rules that may apply between two hosts to those without a remaining test, or to those with one.
-
-        Args:
-            host: host of the requests.
-            source: host of their source, "" when there is none.
-            reach: bits of all types for the party of the requests.
-            certain: gets the rules without a remaining test.
-            tested: gets the others.
-        """
-        for found in self._fixed:
-            if found[0] & reach:
-                (certain if found[2] is None else tested).append(found)
-        if self._by_page and source:
-            paged = self._by_page
-            fitting = {found[1]: found for name in host_names(source) if name in paged for found in paged[name]}
-            rules: Iterable[tuple[int, int, CompiledRule]] = (*self._tested, *fitting.values())
-        else:
-            rules = self._tested
-        for mask, number, rule in rules:
-            if mask & reach:
-                left = rule.between(host, source)
-                if left is True:
-                    certain.append((mask, number, None))
-                elif left is not False:
-                    tested.append((mask, number, left))
+                (tested if left is None else fixed).append(rule)
+        self.always = (*fixed, *tested)
 
 
 class Postings(dict[int, PostedRules]):

@@ -17,17 +17,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
-from gatewayfilter.engine.adblock.index.compiled_rule import RuleTest, host_names
+from gatewayfilter.engine.adblock.index.compiled_rule import RuleTest
+from gatewayfilter.engine.adblock.index.covering_names import host_names, is_same_site
 from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.literal_scan import MANY_HITS, make_scan
-from gatewayfilter.engine.adblock.index.name_table import HEAD, NameTable, in_parts, pack_name_table
+from gatewayfilter.engine.adblock.index.name_table import NameTable, in_parts, pack_name_table
+from gatewayfilter.engine.adblock.index.near_rules import near_rules
 from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedMasks, PostedRules, Postings
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, PARTY_SHIFT
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request
-from gatewayfilter.urls import host_suffixes, registrable_domain
+from gatewayfilter.urls import host_suffixes
 
 
 @dataclass(slots=True)  # a frozen one takes four times as long to make; nothing assigns to it
@@ -255,27 +257,10 @@ class RuleIndex:
 
     def _find_rules_near(self, host: str, source: str, reach: int) -> tuple[Near, ...]:
         """Returns the candidate rules between two hosts, those without a test first."""
-        certain: list[Near] = []
-        tested: list[Near] = []
-        parts = self._hosts
-        for name in host_suffixes(host):
-            keys = parts[name[:HEAD]]
-            if name in keys:
-                posted = self._host_rules[keys[name]]
-                if posted.mask & reach:
-                    posted.add_near(host, source, reach, certain, tested)
-        pages = self._sources
-        for name in host_names(source) if source and pages else ():
-            if name in pages:
-                posted = self._source_rules[pages[name]]
-                if posted.mask & reach:
-                    posted.add_near(host, source, reach, certain, tested)
         everywhere = self._posted_everywhere
         if everywhere is None:
             everywhere = self._posted_everywhere = PostedRules(self._table, self._everywhere)
-        if everywhere.mask & reach:
-            everywhere.add_near(host, source, reach, certain, tested)
-        return (*certain, *tested) if certain or tested else ()
+        return near_rules(self._hosts, self._host_rules, self._sources, self._source_rules, everywhere, host, source, reach)
 
     def _may_be_in_url(self, host: str, source: str, bits: int) -> int:
         """Returns the OR of the masks of the rules by literals that may apply; of all of them where testing would take long."""
@@ -323,4 +308,4 @@ def party_of(host: str, source: str) -> int:
     """
     if not source:
         return 1 | 1 << PARTY_SHIFT
-    return 1 if source == host or registrable_domain(source) == registrable_domain(host) else 1 << PARTY_SHIFT
+    return 1 if is_same_site(host, source) else 1 << PARTY_SHIFT

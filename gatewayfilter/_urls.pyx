@@ -1,0 +1,211 @@
+"""Compiled twin of the inner parts of urls.py: URLs that are canonical as they are written, and the names that cover a host.
+
+Memory is read by `at` alone, which compares every index with the end. What is rare is left to the Python of the twin.
+"""
+
+from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_Substring
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_ASCII(object text)
+
+cdef enum:
+    IN_PATH = 1
+    IN_QUERY = 2
+    IN_HOST = 4
+    DIGIT = 8
+    LONGEST_URL = 65536
+    LONGEST_HOST = 253
+    HYPHEN = 45
+    DOT = 46
+    SLASH = 47
+    QUESTION_MARK = 63
+    IS_WILDCARD = 2
+    IS_EXCEPTION = 4
+
+cdef unsigned char[256] KINDS
+
+
+cdef void set_up():
+    cdef int code
+    for code in range(256):
+        KINDS[code] = 0
+    for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!$%&()*+,./:;=@~_|[]-":
+        KINDS[code] |= IN_PATH | IN_QUERY
+    KINDS[39] |= IN_PATH  # an apostrophe
+    KINDS[QUESTION_MARK] |= IN_QUERY
+    for code in b"abcdefghijklmnopqrstuvwxyz0123456789_-":
+        KINDS[code] |= IN_HOST
+    for code in b"0123456789":
+        KINDS[code] |= DIGIT
+
+
+set_up()
+
+
+cdef inline unsigned char at(const unsigned char* text, Py_ssize_t size, Py_ssize_t index) noexcept nogil:
+    """The character at an index, 0 outside."""
+    return text[index] if 0 <= index < size else 0
+
+
+cdef Py_ssize_t host_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin) noexcept nogil:
+    """Returns where the host ends, -1 where it may not be canonical: an empty label, one of IDNA, a last one that is a number."""
+    cdef Py_ssize_t index = begin, label = begin
+    cdef unsigned char code
+    while True:
+        code = at(text, size, index)
+        if KINDS[code] & IN_HOST:
+            if code == HYPHEN and index == label + 3 and at(text, size, label) == 120 and at(text, size, label + 1) == 110:
+                return -1
+            index += 1
+            continue
+        if index == label:
+            return -1
+        if code != DOT:
+            break
+        index += 1
+        label = index
+    if KINDS[at(text, size, label)] & DIGIT or index - begin > LONGEST_HOST or code != SLASH:
+        return -1
+    return index
+
+
+cdef Py_ssize_t path_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin) noexcept nogil:
+    """Returns where the path ends; -1 where path or query may not be canonical."""
+    cdef Py_ssize_t index = begin, end
+    cdef unsigned char code, last = 0
+    while index < size:
+        code = at(text, size, index)
+        if code == QUESTION_MARK:
+            break
+        if not KINDS[code] & IN_PATH or (code == DOT and last == SLASH):
+            return -1
+        if code == 37 and at(text, size, index + 1) == 50 and at(text, size, index + 2) | 32 == 101:  # %2e is a dot
+            return -1
+        last = code
+        index += 1
+    end = index
+    index += 1
+    while index < size:
+        if not KINDS[at(text, size, index)] & IN_QUERY:
+            return -1
+        index += 1
+    return end
+
+
+def plain_url(kind not None, given not None):
+    """Returns a URL of a class whose text is canonical as it is written; `None` where that is not certain."""
+    if type(given) is not str or not PyUnicode_IS_ASCII(given):
+        return None
+    cdef str text = given
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text), begin, host, path
+    if size > LONGEST_URL:
+        return None
+    cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(text)
+    if text.startswith("https://"):
+        scheme, begin = "https", 8
+    elif text.startswith("http://"):
+        scheme, begin = "http", 7
+    else:
+        return None
+    host = host_end(read, size, begin)
+    if host < 0:
+        return None
+    path = path_end(read, size, host)
+    if path < 0:
+        return None
+    url = kind.__new__(kind)
+    url.scheme = scheme
+    url.host = url.netloc = PyUnicode_Substring(text, begin, host)
+    url.port = ""
+    url.path = PyUnicode_Substring(text, host, path)
+    url.query = PyUnicode_Substring(text, path, size)
+    url.text = text
+    url._key = None
+    url._digest = None
+    return url
+
+
+cdef Py_ssize_t label_before(const unsigned char* text, Py_ssize_t size, Py_ssize_t end) noexcept nogil:
+    """Returns where the label begins that ends at an index."""
+    while end > 0 and at(text, size, end - 1) != DOT:
+        end -= 1
+    return end
+
+
+def suffixes(str host not None):
+    """Returns a host and its parent domains, the longest first."""
+    cdef list found = [host]
+    cdef Py_ssize_t index, size = PyUnicode_GET_LENGTH(host)
+    if not PyUnicode_IS_ASCII(host):
+        index = host.find(".") + 1
+        while index:
+            found.append(host[index:])
+            index = host.find(".", index) + 1
+        return tuple(found)
+    cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(host)
+    for index in range(size):
+        if at(read, size, index) == DOT:
+            found.append(PyUnicode_Substring(host, index + 1, size))
+    return tuple(found)
+
+
+cdef Py_ssize_t registrable_at(str host, const unsigned char* read, dict rules, int deepest) except -1:
+    """Returns where the registrable domain begins in a host."""
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(host), begin = size + 1
+    cdef int count = 0, length = 1, kind
+    while begin > 0 and count < deepest:
+        begin = label_before(read, size, begin - 1)
+        count += 1
+        found = rules.get(PyUnicode_Substring(host, begin, size))
+        if found is not None:
+            kind = found
+            length = count - 1 if kind & IS_EXCEPTION else count + 1 if kind & IS_WILDCARD else count
+    begin = size + 1
+    for count in range(length + 1):
+        if begin > 0:
+            begin = label_before(read, size, begin - 1)
+    return begin
+
+
+cdef const unsigned char* characters(str host) except NULL:
+    if not PyUnicode_IS_ASCII(host):
+        raise ValueError("a canonical host is in ASCII")
+    return <const unsigned char*>PyUnicode_1BYTE_DATA(host)
+
+
+def registrable(str host not None, dict rules not None, int deepest):
+    """Returns the registrable domain of a host that is no IP literal; arguments as in `_suffix_length`."""
+    return PyUnicode_Substring(host, registrable_at(host, characters(host), rules, deepest), PyUnicode_GET_LENGTH(host))
+
+
+def same_site(str host not None, str other not None, dict rules not None, int deepest):
+    """Returns whether two hosts that are no IP literals have the same registrable domain."""
+    cdef const unsigned char* one = characters(host)
+    cdef const unsigned char* two = characters(other)
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(host), length = PyUnicode_GET_LENGTH(other), common = 0, site
+    cdef bint dotted = False
+    while common < size and common < length and at(one, size, size - 1 - common) == at(two, length, length - 1 - common):
+        dotted = dotted or at(one, size, size - 1 - common) == DOT
+        common += 1
+    if not dotted and common < size and common < length:
+        return False
+    site = size - registrable_at(host, one, rules, deepest)
+    return site <= common and site == length - registrable_at(other, two, rules, deepest)
+
+
+def names(str host not None, dict rules not None, int deepest):
+    """Returns what `host_names` does for a host that is no IP literal."""
+    cdef tuple plain = suffixes(host)
+    cdef list found = list(plain)
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(host), begin = registrable_at(host, characters(host), rules, deepest), length
+    cdef str name
+    while begin < size and at(characters(host), size, begin) != DOT:
+        begin += 1
+    begin += 1  # of the public suffix
+    if begin >= size:
+        return plain
+    for name in plain:
+        length = PyUnicode_GET_LENGTH(name) - (size - begin)
+        if length > 1:
+            found.append(PyUnicode_Substring(name, 0, length) + "*")
+    return tuple(found)

@@ -1,0 +1,110 @@
+"""The compiled twin of urls.py: the same URLs as by the WHATWG rules, the same names as in Python."""
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gatewayfilter.compiled import load
+from gatewayfilter.engine.adblock.index.covering_names import host_names, is_same_site, names_by, same_site_by
+from gatewayfilter.errors import UrlError
+from gatewayfilter.urls import (
+    MAX_URL_LENGTH,
+    Url,
+    host_suffixes,
+    is_ip_literal,
+    parse_any_url,
+    parse_url,
+    registrable_by,
+    registrable_domain,
+    suffix_rules,
+)
+
+COMPILED: Any = load("gatewayfilter._urls")
+pytestmark = pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+
+_labels = st.sampled_from(
+    ["a", "www", "-", "_x", "b-", "xn--a", "xn--mnchen-3ya", "Ax", "1", "0x1", "1a", "com", "co", "uk", "github", "io", "ck",
+     "kawasaki", "city", "jp", "compute", "amazonaws", "example", "", "é", "xn-", "axn--b", "a" * 64, "b" * 200]
+)  # fmt: skip
+_hosts = st.lists(_labels, min_size=1, max_size=6).map(".".join)
+_rests = st.lists(
+    st.sampled_from(
+        [*"/aZ09-._~:/?#[]@!$&'()*+,;=%^|{}`\\\"<> \t\n\0é例", "%2e", "%2E", "%2F", "%41", "/.", "//", "..", "./", ":80"]
+    ),
+    max_size=8,
+).map("".join)
+_schemes = st.sampled_from(["http://", "https://", "HTTP://", "ws://", "http:/", "http:", "https://u@", "", " http://", "ftp://"])
+_urls = st.one_of(
+    st.builds("{}{}/{}".format, _schemes, _hosts, _rests), st.builds("{}{}{}".format, _schemes, _hosts, _rests), st.text()
+)
+
+
+def _outcome(url: Url) -> list[object]:
+    return [url.scheme, url.host, url.netloc, url.port, url.path, url.query, url.text, url.key, url.digest]
+
+
+@given(_urls)
+@example("https://a.test/?")
+@example("https://a.test/x?y#")
+@example("http://a.test/" + "a" * (MAX_URL_LENGTH - 14))
+@example("http://a.test/" + "a" * (MAX_URL_LENGTH - 13))
+@example("http://a.test/a%2")
+@example("http://a.1/")
+@example(f"http://{'a.' * 125}com/")
+@example(f"http://{'a.' * 126}com/")
+@settings(max_examples=400)
+def test_a_plain_url_is_what_the_whatwg_rules_give(text: str) -> None:
+    plain = COMPILED.plain_url(Url, text)
+    try:
+        expected = parse_any_url(text)
+    except UrlError:
+        assert plain is None
+        with pytest.raises(UrlError):
+            parse_url(text)
+        return
+    assert _outcome(parse_url(text)) == _outcome(expected)
+    assert plain is None or plain.text is text
+
+
+def test_most_urls_are_plain_and_what_is_no_text_is_not() -> None:
+    for text in (
+        "https://a.test/",
+        "http://www.a-b.example.com/x/y.js?z=%20&v=1.2,3|4",
+        "https://a.test/?",
+        "https://a_b.test/%zz",
+    ):
+        assert COMPILED.plain_url(Url, text) is not None, text
+    assert COMPILED.plain_url(Url, b"https://a.test/") is None
+
+
+@given(_hosts, _hosts)
+@example("kawasaki.jp", "a.kawasaki.jp")
+@example("city.kawasaki.jp", "a.city.kawasaki.jp")
+@example("com", "a.com")
+@example("ample.com", "example.com")
+@example("a.github.io", "b.github.io")
+@example("", "a")
+@settings(max_examples=300)
+def test_names_are_those_of_python(host: str, other: str) -> None:
+    rules = suffix_rules()
+    if is_ip_literal(host) or is_ip_literal(other) or not (host + other).isascii():
+        return
+    assert COMPILED.suffixes(host) == host_suffixes.__wrapped__(host)
+    assert COMPILED.registrable(host, *rules) == registrable_by(host, *rules)
+    assert COMPILED.names(host, *rules) == names_by(host, *rules)
+    assert COMPILED.same_site(host, other, *rules) == same_site_by(host, other, *rules)
+    assert COMPILED.same_site(f"x.{host}", f"{other}.{host}", *rules) == same_site_by(f"x.{host}", f"{other}.{host}", *rules)
+
+
+def test_a_host_beyond_ascii_has_names_too() -> None:
+    assert host_names("b.é.test") == ("b.é.test", "é.test", "test", "b.é.*", "é.*")
+    assert registrable_domain("b.é.test") == "é.test"
+    assert is_same_site("b.é.test", "é.test")
+
+
+@pytest.mark.parametrize("name", ["registrable", "names"])
+def test_a_host_beyond_ascii_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="ASCII"):
+        getattr(COMPILED, name)("é.test", *suffix_rules())
