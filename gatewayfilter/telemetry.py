@@ -112,6 +112,7 @@ METRICS: Mapping[str, str] = {
     "sync_applied": "rules, policies and sources of other gateways that were taken over",
     "sync_refused": "changes of other gateways that were refused: another key, or contradicting what is here",
     "sync_resyncs": "comparisons of all that gateways share: at each start, every five minutes, after a long outage",
+    "sync_replayed": "older values of gateways that were written back to the shared state, and refused",
     "sync_away": "tries to keep in step with other gateways that failed",
     "icap_requests": "requests that ICAP clients had decided (reqmod)",
     "icap_responses": "responses that ICAP clients had decided and judged (respmod)",

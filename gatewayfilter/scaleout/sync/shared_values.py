@@ -31,6 +31,8 @@ MOST_BYTES: Final = 65_536
 ITEMS: Final = (Group, Policy, Client, Schedule, Quota)
 """Policy items that are shared, in an order in which each comes after those that it names. Pauses and used quotas stay local."""
 _MAC_BYTES: Final = 16
+_VERSION_BYTES: Final = 8
+_HEAD_BYTES: Final = _MAC_BYTES + _VERSION_BYTES
 _LATEST: Final = 253_402_300_799.0
 GONE: Final = "null"
 """The value of what was removed."""
@@ -68,25 +70,26 @@ class SyncCodec:
     @property
     def space(self) -> str:
         """The name space of the shared state: gateways with another key do not meet these values."""
-        return blake2b(key=self.key, digest_size=4, person=b"gf-sync-name").hexdigest()
+        return blake2b(key=self.key, digest_size=4, person=b"gf-sync-name-2").hexdigest()
 
-    def seal(self, field: str, text: str) -> bytes:
-        """Returns the value of a field."""
-        return self._mac(field, text.encode()) + text.encode()
+    def seal(self, field: str, text: str, version: int) -> bytes:
+        """Returns the value of a field: its versions rise, so that an older value that is written back is noticed."""
+        signed = version.to_bytes(_VERSION_BYTES, "big") + text.encode()
+        return self._mac(field, signed) + signed
 
-    def open(self, field: str, value: bytes) -> str:
-        """Returns the text of a value.
+    def open(self, field: str, value: bytes) -> tuple[str, int]:
+        """Returns text and version of a value.
 
         Raises:
             SyncError: it was written without the key, or for another field.
         """
-        mac, text = value[:_MAC_BYTES], value[_MAC_BYTES:]
-        if len(value) > MOST_BYTES or not hmac.compare_digest(mac, self._mac(field, text)):
+        mac, signed = value[:_MAC_BYTES], value[_MAC_BYTES:]
+        if not _HEAD_BYTES <= len(value) <= MOST_BYTES or not hmac.compare_digest(mac, self._mac(field, signed)):
             raise SyncError("a shared value is forged, damaged, or of a gateway with another key (cache.key_file)")
-        return text.decode("utf-8", "replace")
+        return signed[_VERSION_BYTES:].decode("utf-8", "replace"), int.from_bytes(signed[:_VERSION_BYTES], "big")
 
     def _mac(self, field: str, text: bytes) -> bytes:
-        hashed = blake2b(key=self.key, digest_size=_MAC_BYTES, person=b"gf-sync")
+        hashed = blake2b(key=self.key, digest_size=_MAC_BYTES, person=b"gf-sync-2")
         hashed.update(len(field.encode()).to_bytes(4, "big") + field.encode() + text)
         return hashed.digest()
 

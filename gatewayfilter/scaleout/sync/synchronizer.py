@@ -4,6 +4,9 @@ The stream of the shared state tells which fields have changed; values are read 
 changed twice is applied once, and an older value never after a newer one. What both had in common (the base) tells a local change
 from one of others: nothing is sent back to where it came from, and after an outage both sides' changes are found. Where both
 changed the same field, what reached the shared state first stands. No clock is read.
+
+Values have versions that rise, inside of what is authenticated. A gateway remembers the newest that it has met of each field: an
+older one, which somebody without the key has written back, is refused, and the newer one shared again above it.
 """
 
 import json
@@ -63,16 +66,18 @@ class SyncState:
     Attributes:
         place: up to which the stream was read.
         base: digests of the texts that this gateway and the shared state have in common, by field.
+        newest: version and digest of the newest value that this gateway has met, by field.
     """
 
     place: StreamPlace = StreamPlace()
     base: dict[str, str] = field(default_factory=dict)
+    newest: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 class Synchronizer:
     """Keeps one gateway in step.
 
-    Counts `sync_sent`, `sync_applied`, `sync_refused` and `sync_resyncs`.
+    Counts `sync_sent`, `sync_applied`, `sync_refused`, `sync_replayed` and `sync_resyncs`.
 
     Args:
         shared: the state of all gateways.
@@ -91,6 +96,7 @@ class Synchronizer:
         self._state = _read_state(file)
         self._begins = True
         self._told: frozenset[str] = frozenset()
+        self._replayed: set[str] = set()
 
     @property
     def place(self) -> StreamPlace:
@@ -139,12 +145,19 @@ class Synchronizer:
         found, refused = {}, set()
         for name, value in values.items():
             try:
-                text = self._codec.open(name, value)
+                text, version = self._codec.open(name, value)
                 shared_of(name, text)
             except SyncError as error:
                 refused.add(f"{error}")
                 self._counters.add("sync_refused")
                 continue
+            met = (version, digest_of_text(text))
+            if met < self._state.newest.get(name, met):
+                self._counters.add("sync_replayed")
+                self._replayed.add(name)
+                refused.add(f"an older value of {name[:100]!r} was written back; the newer one is shared again")
+                continue
+            self._state.newest[name] = met
             found[name] = text
         self._tell(refused)
         return found
@@ -179,11 +192,17 @@ class Synchronizer:
         wanted = {name: text for name, text in texts.items() if base.get(name) != digest_of_text(text)}
         gone = digest_of_text(GONE)
         wanted |= {name: GONE for name, digest in base.items() if name not in texts and digest != gone}
+        wanted |= {name: texts.get(name, GONE) for name in self._replayed if name not in wanted}
         if remote is not None:
             wanted |= {name: text for name, text in texts.items() if name not in remote and name not in wanted}
         if wanted:
-            self._shared.put({name: self._codec.seal(name, text) for name, text in wanted.items()})
-            base.update({name: digest_of_text(text) for name, text in wanted.items()})
+            newest = self._state.newest
+            versions = {name: newest.get(name, (0, ""))[0] + 1 for name in wanted}
+            self._shared.put({name: self._codec.seal(name, text, versions[name]) for name, text in wanted.items()})
+            digests = {name: digest_of_text(text) for name, text in wanted.items()}
+            base.update(digests)
+            newest.update({name: (versions[name], digest) for name, digest in digests.items()})
+            self._replayed.clear()
             self._counters.add("sync_sent", len(wanted))
         return len(wanted)
 
@@ -195,7 +214,8 @@ class Synchronizer:
 
     def _save(self) -> None:
         state = self._state
-        document = {"epoch": state.place.epoch, "number": state.place.number, "base": state.base}
+        place = {"epoch": state.place.epoch, "number": state.place.number}
+        document = {**place, "base": state.base, "newest": state.newest}
         replace_file(self._file, json.dumps(document, separators=(",", ":")).encode())
 
 
@@ -204,6 +224,7 @@ def _read_state(file: Path) -> SyncState:
     try:
         document = json.loads(file.read_bytes())
         base = {str(name): str(digest) for name, digest in document["base"].items()}
-        return SyncState(StreamPlace(str(document["epoch"]), int(document["number"])), base)
+        newest = {str(name): (int(version), str(digest)) for name, (version, digest) in document.get("newest", {}).items()}
+        return SyncState(StreamPlace(str(document["epoch"]), int(document["number"])), base, newest)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return SyncState()
