@@ -175,6 +175,7 @@ class AdblockBuilder:
         preprocessor = Preprocessor()
         taken = len(self._records)
         seen: set[str] = set()
+        styled: dict[str, CosmeticRecord] = {}
         self._budget.begin_list()
         for number, given in enumerate(lines, 1):
             # A rule is stored as UTF-8 and parsed again from it: it must survive the round trip.
@@ -195,8 +196,9 @@ class AdblockBuilder:
                     if self._judge and (why := cosmetic_refusal(parsed.cosmetic)):
                         tally.refuse(number, line, why)
                         continue
-                    self._cosmetics.append(CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
+                    styled.setdefault(line, CosmeticRecord(parsed.cosmetic, line.strip(BLANKS), source, number))
             tally.count(number, line, parsed)
+        self._cosmetics.extend(styled.values())
         if self._judge:
             self._judge_rules(taken, tally)
         return tally.report()

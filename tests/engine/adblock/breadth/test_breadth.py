@@ -418,6 +418,12 @@ def test_a_rule_cannot_leave_out_the_names_that_it_is_tried_with() -> None:
 def test_repeated_rules_are_taken_once() -> None:
     report = report_of(*["||ads.example.com^"] * 1_000, "||ads.example.com^$script", "! comment", "! comment", "")
     assert (report.accepted, report.duplicates, report.comments) == (2, 999, 3)
+    sizes = []
+    for times in (1, 1_000):
+        builder = AdblockBuilder()
+        assert builder.add_list(0, ["example.com##.advert"] * times).cosmetic == times
+        sizes.append(len(builder.build()))
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.slow
