@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from gatewayfilter.config import UnknownRule
@@ -201,8 +202,11 @@ def _is_tunnel(asked: AskedRequest, request: Request) -> bool:
 
 
 def _address(text: str) -> str:
-    if not text or len(text) > _LONGEST_CLIENT:
-        return ""
+    return _canonical(text) if 0 < len(text) <= _LONGEST_CLIENT else ""
+
+
+@lru_cache(maxsize=4_096)
+def _canonical(text: str) -> str:
     try:
         return canonical_address(text)
     except ValueError:

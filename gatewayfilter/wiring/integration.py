@@ -38,6 +38,9 @@ from gatewayfilter.wiring.storage import categories, category_title, open_store,
 _FIRST_REQUEST = Request(parse_url("http://first.invalid/"), parse_url("http://source.invalid/"))
 """Decided once at the start: the first decision loads what all need, such as the public suffixes."""
 
+_GATHER_S = 0.1
+"""No request of another proxy waits for the crawler's verdict; a transaction for each page would take as long as its decision."""
+
 
 class _Thread(Protocol):
     def start(self) -> None: ...
@@ -141,7 +144,7 @@ def deciding(settings: Settings) -> Deciding:
     counters = Counters()
     store = ReconnectingStore(partial(open_store, settings), settings.log.retention_mb * 1_000_000)
     usage = UsageCounter(engine, counters, time.time)
-    writer = StoreWriter(store.frontier.add, store.log.write, counters, usage=usage, add_uses=store.usage.add)
+    writer = StoreWriter(store.frontier.add, store.log.write, counters, usage=usage, add_uses=store.usage.add, gather_s=_GATHER_S)
     catalogue = ServiceFollower(engine, partial(services, settings), own_services(settings))
     follower = EngineFollower(
         engine, snapshot_folder(settings), store.feed, counters, beside=(catalogue.follow_once, usage.refresh)

@@ -1,11 +1,13 @@
 """squid with our decisions in it, beside bare squid and squidGuard: requests a second and CPU, in turns, on loopback.
 
-    python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N]
+    python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N] [--http]
 
-One client with 32 kept-alive connections asks for pages of 4 KB whose URLs do not repeat, as a browser asks; nginx is the origin;
-squid runs in one process without a cache. The filter has 200,000 blocked hosts, squidGuard the same; our decisions are logged.
-Ratios are those of rounds that follow each other, so that other work on the machine meets both; CPU is that of squid, its
-helpers and our daemon. Needs root, squid-openssl, nginx and python3; squidGuard where it is installed.
+One client with 32 kept-alive connections asks for pages of 4 KB whose URLs do not repeat, one document with 19 parts, as a
+browser asks; nginx is the origin; squid runs in one process without a cache, with ssl-bump and HTTPS on both sides, or with
+--http for plain HTTP. The filter has 200,000 blocked hosts, squidGuard the same; our decisions are logged. Ratios are those of
+rounds that follow each other, so that other work on the machine meets both. squid is one thread: its own CPU bounds the
+requests/s where the machine has cores for the others. Needs root, squid-openssl, nginx and python3; squidGuard where it is
+installed.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from tests.e2e.e2e_gateway import until
 from tests.e2e.squid_process import Squid, helper_line, running_squid, shared_folder
 
 HOSTS = 200_000
+DESTINATIONS = ("document", "style", "style", *["script"] * 6, *["image"] * 10, "empty")
 BODY = b"x" * 4_000  # as long as a text in nginx's configuration may be
 ACL = (
     "external_acl_type gf ttl={ttl} negative_ttl={ttl} children-max=1 children-startup=1 concurrency=200 "
@@ -49,13 +52,14 @@ class Road:
     squid: Squid
     beside: Sequence[psutil.Process] = ()
     rates: list[float] = field(default_factory=list)
-    cpu_us: list[float] = field(default_factory=list)
+    cpu_us: list[tuple[float, ...]] = field(default_factory=list)
 
-    def cpu_s(self) -> float:
-        """CPU of squid, its helpers and our daemon so far."""
+    def cpu_s(self) -> tuple[float, ...]:
+        """CPU of squid, of its helpers and of our daemon so far."""
         main = psutil.Process(self.squid.process.pid)
-        times = [one.cpu_times() for one in (main, *main.children(recursive=True), *self.beside)]
-        return sum(one.user + one.system for one in times)
+        return tuple(
+            sum(sum(one.cpu_times()[:2]) for one in some) for some in ([main], main.children(recursive=True), self.beside)
+        )
 
 
 def _squidguard(folder: Path, domains: Path) -> str:
@@ -77,11 +81,12 @@ def _squidguard(folder: Path, domains: Path) -> str:
 
 
 @contextlib.contextmanager
-def _roads(room: Path, daemon: psutil.Process, domains: Path) -> Iterator[list[Road]]:
+def _roads(room: Path, daemon: psutil.Process, domains: Path, authority: Path | None, origin_ca: Path) -> Iterator[list[Road]]:
     with contextlib.ExitStack() as stack:
 
         def road(name: str, lines: str, beside: Sequence[psutil.Process] = ()) -> Road:
-            return Road(name, stack.enter_context(running_squid(stack.enter_context(shared_folder()), lines)), beside)
+            squid = running_squid(stack.enter_context(shared_folder()), lines, authority, origin_ca)
+            return Road(name, stack.enter_context(squid), beside)
 
         acl, rewrite = (helper_line(room, room / "helper.sock", f"--protocol={name}") for name in ("acl", "rewrite"))
         found = [
@@ -99,12 +104,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=4_000, help="of a round")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--http", action="store_true", help="plain HTTP")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, shared_folder() as room:
         folder = Path(name)
         folder.chmod(0o755)
         certificate = folder / "origin.pem"
-        trustme.CA().issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+        origin_ca, own_ca = trustme.CA(key_type=trustme.KeyType.ECDSA), trustme.CA(key_type=trustme.KeyType.ECDSA)
+        origin_ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+        origin_ca.cert_pem.write_to_path(str(room / "origin-ca.pem"))
+        own_ca.private_key_pem.write_to_path(str(room / "own.pem"))
+        own_ca.cert_pem.write_to_path(str(room / "own.pem"), append=True)
+        own_ca.cert_pem.write_to_path(str(room / "own-ca.pem"))
+        for file in room.iterdir():
+            file.chmod(0o644)
         domains = folder / "domains"
         domains.write_text("".join(f"host{number}.blocked.example\n" for number in range(HOSTS)))
         settings = {"GATEWAYFILTER_HELPER__SOCKET": str(room / "helper.sock"), "GATEWAYFILTER_HELPER__GROUP": "proxy"}
@@ -116,9 +129,10 @@ def main() -> None:
             daemon = psutil.Process(_daemon_of(folder / "state"))
             with (
                 origin(folder / "nginx", [free_port(), free_port()], certificate, BODY) as site,
-                _roads(room, daemon, domains) as roads,
+                _roads(room, daemon, domains, None if options.http else room / "own.pem", room / "origin-ca.pem") as roads,
             ):
-                _measure(roads, site.ports[0], options.requests, options.rounds)
+                ca = None if options.http else room / "own-ca.pem"
+                _measure(roads, site.ports[0 if options.http else 1], ca, options.requests, options.rounds)
         finally:
             running.stop()
 
@@ -129,21 +143,35 @@ def _daemon_of(state: Path) -> int:
     return int(json.loads((state / "run" / "integration.json").read_text())["pid"])
 
 
-def _measure(roads: list[Road], port: int, requests: int, rounds: int) -> None:
+def _measure(roads: list[Road], port: int, ca: Path | None, requests: int, rounds: int) -> None:
     numbers = itertools.count()
     for round_ in range(rounds + 1):
         for road in roads if round_ % 2 else reversed(roads):
             paths = [f"/{next(numbers)}/page.html?q={number}" for number in range(requests)]
             before = road.cpu_s()
-            took = drive(int(road.squid.address.rpartition(":")[2]), port, requests, None, paths=paths, size=len(BODY))
+            took = drive(
+                int(road.squid.address.rpartition(":")[2]),
+                port,
+                requests,
+                ca,
+                paths=paths,
+                size=len(BODY),
+                destinations=DESTINATIONS,
+            )
             if round_:  # the first one warms up
                 road.rates.append(requests / took.seconds)
-                road.cpu_us.append((road.cpu_s() - before) / requests * 1e6)
+                road.cpu_us.append(tuple((now - then) / requests * 1e6 for now, then in zip(road.cpu_s(), before, strict=True)))
     bare = roads[0]
-    print("| road | requests/s | to bare squid | CPU of squid, helpers and daemon, µs a request |\n|---|---|---|---|")
+    print("| road | requests/s | to bare squid | squid's own CPU, µs a request | to bare squid | helpers | daemon |")
+    print("|---|---|---|---|---|---|---|")
     for road in roads:
         ratio = statistics.median(one / other for one, other in zip(road.rates, bare.rates, strict=True))
-        print(f"| {road.name} | {statistics.median(road.rates):,.0f} | {ratio:.2f} | {statistics.median(road.cpu_us):.0f} |")
+        squid, helpers, daemon = (statistics.median(part) for part in zip(*road.cpu_us, strict=True))
+        own = statistics.median(one[0] / other[0] for one, other in zip(road.cpu_us, bare.cpu_us, strict=True))
+        print(
+            f"| {road.name} | {statistics.median(road.rates):,.0f} | {ratio:.2f} | {squid:.0f} | {own:.2f} "
+            f"| {helpers:.0f} | {daemon:.0f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ CONNECTIONS = 32
 PLACES = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 _HEAD = (
     "GET {url} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: bench\r\nAccept: text/html,application/xhtml+xml,*/*;q=0.8\r\n"
-    "Accept-Language: en\r\nAccept-Encoding: gzip\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n"
+    "Accept-Language: en\r\nAccept-Encoding: gzip\r\nSec-Fetch-Dest: {destination}\r\nSec-Fetch-Mode: navigate\r\n"
     "Sec-Fetch-Site: none\r\n\r\n"
 )
 
@@ -134,12 +134,36 @@ class _Load:
         return made
 
 
-def drive(proxy_port: int, origin_port: int, requests: int, ca: Path | None, *, paths: Sequence[str], size: int) -> Took:
-    """Sends requests over keep-alive connections, one at a time on each; with a CA by HTTPS through CONNECT."""
+def drive(
+    proxy_port: int,
+    origin_port: int,
+    requests: int,
+    ca: Path | None,
+    *,
+    paths: Sequence[str],
+    size: int,
+    destinations: Sequence[str] = ("document",),
+) -> Took:
+    """Sends requests over keep-alive connections, one at a time on each; with a CA by HTTPS through CONNECT.
+
+    Args:
+        proxy_port: on loopback.
+        origin_port: on loopback.
+        requests: how many.
+        ca: of the proxy.
+        paths: of the requests, repeated.
+        size: of each body.
+        destinations: Sec-Fetch-Dest of the paths, repeated.
+    """
     origin = f"localhost:{origin_port}"
     tls = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
+    if tls is not None:
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT  # squid's certificates name no key identifiers
     prefix = "" if tls is not None else f"http://{origin}"
-    heads = [_HEAD.format(url=prefix + path, host=origin).encode() for path in paths]
+    heads = [
+        _HEAD.format(url=prefix + path, host=origin, destination=destination).encode()
+        for path, destination in zip(paths, itertools.cycle(destinations), strict=False)
+    ]
     load = _Load(proxy_port, origin, tls, itertools.islice(itertools.cycle(heads), requests))
     started, cpu = time.perf_counter(), time.process_time()
     load.begin()

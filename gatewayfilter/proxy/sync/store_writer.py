@@ -131,6 +131,7 @@ class StoreWriter:
         usage: collects the use of quotas.
         add_uses: writes it (`QuotaUsageWriter.add`); `None` drops it.
         counters: `crawl_requests_written`, `log_written`, `crawl_requests_dropped`, `log_dropped`, `store_errors`.
+        gather_s: how long the first offer waits for others, to be written with them; 0 where a request may wait for its verdict.
         offer_capacity, log_capacity: what the queues hold; beyond it is dropped and counted.
 
     Attributes:
@@ -150,9 +151,11 @@ class StoreWriter:
         redeem: Callable[[Sequence[int], float], int] | None = None,
         usage: UsageCounter | None = None,
         add_uses: Callable[[Sequence[QuotaUse]], int] | None = None,
+        gather_s: float = 0.0,
         offer_capacity: int = 10_000,
         log_capacity: int = 50_000,
     ) -> None:
+        self._gather_s = gather_s
         self._add_offers = add_offers
         self._write_log = write_log
         self._counters = counters
@@ -202,6 +205,8 @@ class StoreWriter:
             first = self._offer_queue.get(timeout=max(0.0, self._log_at - time.monotonic()))
         except Empty:
             return []
+        if self._gather_s and not self._stopping:
+            time.sleep(self._gather_s)
         return self._drain_offers([] if first is None else [first])
 
     def _drain_offers(self, offers: list[CrawlRequest]) -> list[CrawlRequest]:

@@ -70,6 +70,22 @@ def test_what_came_while_writing_goes_in_one_batch() -> None:
     assert [len(batch) for batch in database.offers] == [5]
 
 
+def test_an_offer_waits_for_others_where_no_request_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    database, waited = Database(), list[float]()
+    writer = StoreWriter(database.add, database.write, Counters(), gather_s=0.1)
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        writer.offers.offer(CrawlRequest("http://a/2"))
+
+    monkeypatch.setattr("gatewayfilter.proxy.sync.store_writer.time.sleep", sleep)
+    writer.start()
+    writer.offers.offer(CrawlRequest("http://a/1"))
+    assert database.wrote.wait(5)
+    assert writer.stop()
+    assert (waited, [len(batch) for batch in database.offers]) == ([0.1], [2])
+
+
 def test_records_wait_for_their_turn_however_often_offers_come() -> None:
     database, counters = Database(), Counters()
     writer = StoreWriter(database.add, database.write, counters)
