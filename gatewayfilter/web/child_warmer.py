@@ -1,8 +1,12 @@
-"""Child processes started ahead: when a person opens a page, so that the first check of a URL does not wait for a start."""
+"""Child processes and pages made ready ahead: when a person opens a page, or the one to log in.
+
+The first check of a URL does not wait for a start, nor the first page for what it reads.
+"""
 
 import logging
 import pickle
 import threading
+import time
 from typing import Final
 
 from fastapi import Request
@@ -10,10 +14,15 @@ from fastapi import Request
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
+from gatewayfilter.web.page_warmer import warm_pages
+from gatewayfilter.web.rendering.pages import language_of, pages_of_process
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
 
+_LOG_IN: Final = "/login"
+_GREET_S: Final = 60.0
+"""Seconds between two times that the page to log in makes pages ready: everybody who reaches the dashboard may open it."""
 _AFTER_S: Final = 0.1
 """The page that was asked for comes first; the children have a lower priority anyway."""
 
@@ -31,6 +40,18 @@ class ChildWarmer:
         self._after_s = after_s
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
+        self._greeted_at = -_GREET_S
+
+    def greet(self, language: str) -> None:
+        """Makes the first pages of a person who logs in ready, at most once a minute, and wakes the children; returns at once."""
+        with self._lock:
+            now = time.monotonic()
+            if now < self._greeted_at + _GREET_S:
+                return
+            self._greeted_at = now
+        pages = pages_of_process()
+        threading.Thread(target=warm_pages, args=(self._services, pages, language), name="page-warmer", daemon=True).start()
+        self.wake()
 
     def wake(self) -> None:
         """Starts what does not run; returns at once."""
@@ -72,7 +93,7 @@ def _begin(child: ChildProcess, job: str, value: object) -> None:
 
 
 class WakingAuthenticator:
-    """Identifies as another one does, and wakes the children when a person opens a page.
+    """Identifies as another one does, and wakes the children when a person opens a page, or the one to log in.
 
     Args:
         inner: identifies.
@@ -88,6 +109,8 @@ class WakingAuthenticator:
         found = self._inner.identify(request)
         if found is not None and _opens_page(request, found):
             self._warmer.wake()
+        elif found is None and request.method == "GET" and request.url.path == _LOG_IN:
+            self._warmer.greet(language_of(request))
         return found
 
 

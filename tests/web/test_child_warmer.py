@@ -1,5 +1,6 @@
 """Children that are started ahead: by a person's page alone, in the background, and never twice."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from fastapi import Request
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import WebSession
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
+from gatewayfilter.web.page_warmer import warm_pages
+from gatewayfilter.web.rendering.pages import pages_of_process
 from tests.e2e.e2e_gateway import until
 from tests.web.web_fakes import ADMIN, Always, Dashboard, dashboard
 
@@ -70,6 +73,7 @@ def test_a_child_that_fails_holds_up_no_other(web: Dashboard, monkeypatch: pytes
         ("/api/v1/log", [], PERSON, 0),
         ("/log", [], ADMIN, 0),
         ("/log", [], None, 0),
+        ("/login", [], None, 1),
     ],
 )
 def test_a_page_of_a_person_wakes_them(
@@ -77,7 +81,23 @@ def test_a_page_of_a_person_wakes_them(
 ) -> None:
     woken_times: list[int] = []
     warmer = ChildWarmer(web.services)
+    monkeypatch.setattr("gatewayfilter.web.child_warmer.warm_pages", lambda *_: None)
     monkeypatch.setattr(ChildWarmer, "wake", lambda _: woken_times.append(1))
     scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b"", "server": ("a", 1)}
     assert WakingAuthenticator(Always(identity), warmer).identify(Request(scope)) == identity
     assert len(woken_times) == count
+
+
+def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChildWarmer, "wake", lambda _: None)
+    warmer, loaded = ChildWarmer(web.services), list[str]()
+    made = pages_of_process()
+    monkeypatch.setattr(made, "load", lambda language, _: loaded.append(language))
+    warmer.greet("zh")
+    warmer.greet("zh")  # once a minute, whoever asks
+    until("the counts", lambda: loaded and not [one for one in threading.enumerate() if one.name == "page-warmer"])
+    assert loaded == ["zh"]
+
+
+def test_pages_that_are_made_ready_exist(web: Dashboard) -> None:
+    warm_pages(web.services, pages_of_process(), "en")  # raises for a template that is gone

@@ -1,13 +1,15 @@
 """Pages from templates, in the language and theme of the request."""
 
 import time
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 
 from gatewayfilter import __version__
 from gatewayfilter.web.rendering.assets import Assets
@@ -54,6 +56,7 @@ class Pages:
             cache_size=_KEPT_TEMPLATES,
         )
         environment.install_gettext_translations(self._translations[language], newstyle=True)  # type: ignore[attr-defined]
+        environment.globals["ngettext"] = _counted(cast("Callable[..., str]", environment.globals["ngettext"]))
         titles = CategoryTitles(language)
         environment.filters["category"] = titles
         translated = self._translations[language].gettext
@@ -78,6 +81,11 @@ class Pages:
             own = folder / language  # what a filter makes of a constant is in the code
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = FileSystemBytecodeCache(str(own))
+
+    def load(self, language: str, names: Sequence[str]) -> None:
+        """Reads templates of a language ahead, by their paths below `templates/`."""
+        for name in names:
+            self._environments[language].get_template(name)
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language, with times in the filter's time zone."""
@@ -130,6 +138,18 @@ class Pages:
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
         return HTMLResponse(self.fragment(request, template, **context), status)
+
+
+def _counted(ngettext: Callable[..., str]) -> Callable[..., str]:
+    """Returns `ngettext` of templates with its number written as numbers are in the language: 1,616."""
+
+    @pass_context
+    def counted(context: Context, singular: str, plural: str, number: int, **values: object) -> str:
+        formats = context.get("fmt")
+        written = {} if formats is None else {"num": formats.number(number)}
+        return ngettext(context, singular, plural, number, **{**written, **values})
+
+    return counted
 
 
 @cache
