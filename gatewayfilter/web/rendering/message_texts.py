@@ -4,9 +4,11 @@ The program raises errors in English; the API and commands show them so. Pages f
 their language. One without a template stays English.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
+from gatewayfilter.web.rendering.refusals import REFUSALS
 from gatewayfilter.web.rendering.sentence_templates import SentenceTemplate, Told, sentence_templates
 
 
@@ -288,7 +290,15 @@ _FORMS: Final = {
 }  # fmt: skip
 _FAILURE_TEMPLATES: Final = sentence_templates(FAILURES, _FORMS)
 _FAULT_TEMPLATES: Final = sentence_templates(FAULTS, _FORMS)
-_TEMPLATES: Final = (*_FAILURE_TEMPLATES, *sentence_templates(PROBLEMS, _FORMS), *_FAULT_TEMPLATES)
+_TEMPLATES: Final = (
+    *_FAILURE_TEMPLATES,
+    *sentence_templates(PROBLEMS, _FORMS),
+    *_FAULT_TEMPLATES,
+    *sentence_templates(REFUSALS, _FORMS),
+)
+_PLACE: Final = re.compile(r"([^\s:]{1,80}(?: [^\s:]{1,80})?): (.+)", re.DOTALL)
+"""What a sentence is about, and the sentence: `fields.title: …`, `rules.txt: …`."""
+_DEEPEST: Final = 3
 
 
 class MessageTexts:
@@ -307,7 +317,7 @@ class MessageTexts:
         """Returns a sentence as the page shows it."""
         if self._english or not sentence or len(sentence) > _LONGEST:
             return Told(sentence, is_english=True)
-        found = self._faults(sentence) or self._written(_TEMPLATES, sentence)
+        found = self._faults(sentence) or self._said(sentence)
         return Told(sentence if found is None else found, is_english=found is None)
 
     def action(self, code: str) -> str:
@@ -321,6 +331,14 @@ class MessageTexts:
                 return found
         return None
 
+    def _said(self, sentence: str, depth: int = 0) -> str | None:
+        """Returns a sentence, or `PLACE: SENTENCE`, in the language; `None` where neither is known."""
+        found = self._written(_TEMPLATES, sentence)
+        if found is None and depth < _DEEPEST and (parts := _PLACE.fullmatch(sentence)) is not None:
+            inner = self._said(parts[2], depth + 1)
+            return None if inner is None else f"{parts[1]}: {inner}"
+        return found
+
     def _faults(self, sentence: str) -> str | None:
         """Returns `FIELD: FAULT; FIELD: FAULT` in the language, `None` where it is no such list, or a fault is not known."""
         told: list[str] = []
@@ -333,4 +351,4 @@ class MessageTexts:
         return "; ".join(told)
 
     def _value(self, name: str, text: str) -> str:
-        return (self._written(_FAILURE_TEMPLATES, text) or text) if name == "why" else text
+        return (self._said(text, _DEEPEST) or text) if name == "why" else text

@@ -1,9 +1,11 @@
 """Sentences of the program in the language of the page."""
 
+import ast
 from pathlib import Path
 
 import pytest
 
+import gatewayfilter
 from gatewayfilter.web.rendering.catalogs import translations
 from gatewayfilter.web.rendering.message_texts import MessageTexts
 from tests.web.web_fakes import VIEWER, dashboard
@@ -23,6 +25,14 @@ CHINESE = {"accept-language": "zh-CN"}
         ("body.a: Field required; body.b: String should have at most 9 characters", "body.a: 必填; body.b: 最多 9 个字符"),
         ("path.x: Input should be 'a' or 'b'", "path.x: 应为以下之一\uff1a'a' or 'b'"),
         ("body.a: Field required; something else", "body.a: Field required; something else"),
+        ("the rule is not valid TOML: Expected '='", "规则不是有效的 TOML\uff1aExpected '='"),
+        ("fields.title: the regular expression has an unmatched '('", "fields.title: 正则表达式中有不配对的 '('"),
+        ("unknown key 'csss' in fields.t; did you mean 'css'?", "fields.t 中有未知的键 'csss'\uff1b您是不是想写 'css'\uff1f"),
+        (
+            "a.txt holds no usable entry; line 2, 'x y': neither an object nor a text",
+            "a.txt 中没有可用的条目\uff1b第 2 行 'x y'\uff1a既不是对象也不是文本",
+        ),
+        ("x: y: z", "x: y: z"),
         ("%(count)s %s", "%(count)s %s"),
         ("", ""),
     ],
@@ -31,6 +41,51 @@ def test_sentences(english: str, chinese: str) -> None:
     found = MessageTexts("zh", translations("zh").gettext)(english)
     assert (found.text, found.is_english) == (chinese, english == chinese)
     assert MessageTexts("en", translations("en").gettext)(english).text == english
+
+
+def raised(path: Path) -> list[str]:
+    """Returns the sentences of the errors that a module raises, with `7` in every place."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+            said = node.exc.args[0]
+            if isinstance(said, ast.JoinedStr):
+                found.append("".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in said.values))
+            elif isinstance(said, ast.Constant):
+                found.append(str(said.value))
+    return [sentence for sentence in found if sentence.strip(" :7")]
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "extraction/rules.py",
+        "extraction/functions.py",
+        "extraction/selectors.py",
+        "safe_regex/cost_guard.py",
+        "safe_regex/re2.py",
+        "safe_regex/syntax.py",
+        "model/policy_values.py",
+        "model/values/request_values.py",
+        "model/values/weekdays.py",
+        "model/services/service_values.py",
+        "use_cases/access/accounts.py",
+        "use_cases/access/tokens.py",
+        "use_cases/lists/rule_transfer.py",
+        "use_cases/lists/rule_tester.py",
+        "use_cases/lists/patterns.py",
+        "use_cases/operation/proxy_users.py",
+        "use_cases/people/schedule_windows.py",
+        "use_cases/setting_values.py",
+        "use_cases/traffic/log_actions.py",
+        "use_cases/traffic/log_filters.py",
+        "web/pages/lists/rules.py",
+    ],
+)
+def test_refusals_of_typed_input_are_translated(module: str) -> None:
+    texts = MessageTexts("zh", translations("zh").gettext)
+    sentences = raised(Path(gatewayfilter.__file__).parent / module)
+    assert [sentence for sentence in sentences if texts(sentence).is_english] == []
 
 
 def test_actions_have_names() -> None:
