@@ -10,7 +10,8 @@ import httpx2
 from dashboard_live import RATE, write_decisions
 from playwright.sync_api import Page, sync_playwright
 
-PATHS: Final = ("/", "/log", "/clients", "/lists")
+PATHS: Final = ("/healthz", "/login", "/", "/log", "/clients", "/lists")
+"""The first one is a word of plain text: what the browser itself takes."""
 _ROUNDS: Final = 5
 _ARGUMENTS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
