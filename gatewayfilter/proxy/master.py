@@ -19,7 +19,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
-from gatewayfilter.proxy.listener.listener import Admission, Limits, Listener
+from gatewayfilter.proxy.listener.listener import Admission, Handlers, Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
 from gatewayfilter.proxy.mitm.early_response import open_streams, respond_early
@@ -28,7 +28,7 @@ from gatewayfilter.proxy.mitm.fastpath.context import FastPath
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, leads_back
-from gatewayfilter.proxy.mitm.server import GatewayProxyserver, GatewayServer, HandleStream
+from gatewayfilter.proxy.mitm.server import GatewayProxyserver, GatewayServer
 from gatewayfilter.proxy.mitm.shared_origins import SharedOrigins
 from gatewayfilter.proxy.mitm.tls_config import GatewayTlsConfig
 from gatewayfilter.proxy.open_connections import OpenConnections
@@ -198,13 +198,13 @@ class LeanMaster(master.Master):
     def _respond_early(self, flow: http.HTTPFlow) -> None:
         respond_early(flow, self._proxyserver.connections.get(flow.client_conn.id))
 
-    def _make_listener(self, handle_stream: HandleStream) -> Listener:
+    def _make_listener(self, handlers: Handlers) -> Listener:
         login = self._login
         mode = self._instance.mode
         parent = mode.address if isinstance(mode, mode_specs.UpstreamMode) else None
         return Listener(
             self._settings.mode,
-            handle_stream,
+            handlers,
             self._services.policy,
             self._relays,
             Dialer(self._relays.loop, parent, authorization=self._parent_login, leads_back=self._is_self, guard=self._guard),

@@ -14,6 +14,9 @@ _HEAD: Final = re.compile(
 _FIELD: Final = re.compile(rb"([^:\r\n]+):[ \t]*([^\r\n]*)\r\n")
 _SHORT_BYTES: Final = 1024
 _MOST_REMEMBERED: Final = 512
+_VERBATIM: Final = re.compile(rb"CONNECT ([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,15}):[0-9]{1,5} HTTP/1\.1\r\n")
+_INTERNATIONAL: Final = b"xn--"
+_MOST_NAME_BYTES: Final = 255
 _BODY_FIELDS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -25,12 +28,14 @@ class ConnectRequest:
         host: canonical, IPv6 in brackets.
         authorization: the value of Proxy-Authorization, `""` without one.
         accept_language: likewise.
+        verbatim: mitmproxy would read the host just so; it decodes international names, for one.
     """
 
     host: str
     port: int
     authorization: str = ""
     accept_language: str = ""
+    verbatim: bool = False
 
 
 def read_connect(head: bytes) -> ConnectRequest | None:
@@ -60,6 +65,14 @@ def _read(head: bytes) -> ConnectRequest | None:
         port,
         fields.get(b"proxy-authorization", b"").decode("latin-1"),
         fields.get(b"accept-language", b"").decode("latin-1"),
+        _is_verbatim(head, host),
+    )
+
+
+def _is_verbatim(head: bytes, host: str) -> bool:
+    found = _VERBATIM.match(head)
+    return (
+        found is not None and found[1] == host.encode() and len(found[1]) <= _MOST_NAME_BYTES and _INTERNATIONAL not in found[1]
     )
 
 

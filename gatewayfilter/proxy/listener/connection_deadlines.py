@@ -63,6 +63,10 @@ class ConnectionDeadlines:
         """Waits for the first bytes in a tunnel."""
         self.begin_hello(flow.client_conn)
 
+    def tunnel_opened(self, client: Client) -> None:
+        """Waits for the first bytes in a tunnel that the listener has opened."""
+        self.begin_hello(client)
+
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """Lifts the limit of a connection that passes through."""
         if data.ignore_connection:

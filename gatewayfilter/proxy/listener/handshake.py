@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from mitmproxy import platform
-
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.listener.client_hello import ClientHello, NotTls, read_client_hello
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
 from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, ConnectionPolicy, StillSpliced
+from gatewayfilter.proxy.listener.original_destination import original_destination
 from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES, Protocol, count_line_ends, detect
 from gatewayfilter.proxy.listener.refusals import BUSY, OVERLOADED, UNRECOGNIZED_NAME, denied, unreachable
 from gatewayfilter.proxy.pages.block_page import BlockPages
@@ -35,7 +34,7 @@ _CONNECT: Final = b"CONNECT "
 _ELSEWHERE: Final = HostVerdict(
     HostAction.DENY, Verdict(Action.BLOCK, Reason.SAFESEARCH, detail="the server name is not that of the tunnel"), named=True
 )
-_ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
+ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 SILENT_S: Final = 3.0
 """How long a tunnel may stay without a byte of the client's: where the server sends first, it is no TLS."""
 HELLO_S: Final = 20.0
@@ -104,6 +103,8 @@ class ClientHandshake:
     Attributes:
         data: what was read, of which nothing has been used up.
         answered: its CONNECT has been answered: mitmproxy's own answer must not reach the client.
+        opened: its CONNECT, where that was read to its end and mitmproxy need not read it again.
+        head_bytes: of that CONNECT.
         since: when the first bytes came, in seconds of the event loop; before that, when it was accepted.
     """
 
@@ -117,6 +118,8 @@ class ClientHandshake:
         "answered",
         "client",
         "data",
+        "head_bytes",
+        "opened",
         "owner",
         "since",
     )
@@ -132,6 +135,8 @@ class ClientHandshake:
         self.address = address
         self.data = b""
         self.answered = False
+        self.opened: ConnectRequest | None = None
+        self.head_bytes = 0
         self.since = services.poller.now
 
     def begin(self) -> None:
@@ -222,6 +227,8 @@ class ClientHandshake:
         if request is None or not self._services.admits(request.authorization, self.address):
             self._hand_over()
             return
+        if request.verbatim:
+            self.opened, self.head_bytes = request, end + 4
         started = time.perf_counter_ns()
         self._user = self._services.user_of(request.authorization)
         found = self._services.policy.judge(self.address, request.host, user=self._user)
@@ -235,7 +242,7 @@ class ClientHandshake:
     def _read_hello(self) -> None:
         try:
             hello = read_client_hello(self.data)
-            address, port = _original_destination(self.client)
+            address, port = original_destination(self.client)
         except (NotTls, OSError):
             self._hand_over()
             return
@@ -293,7 +300,7 @@ class ClientHandshake:
             return
         whole = False
         with suppress(OSError):
-            whole = self.client.send(_ESTABLISHED) == len(_ESTABLISHED)  # there is room: these are the first bytes to the client
+            whole = self.client.send(ESTABLISHED) == len(ESTABLISHED)  # there is room: these are the first bytes to the client
         if not whole:
             found.socket.close()
             self.drop()
@@ -391,10 +398,3 @@ class ClientHandshake:
         services.poller.forget(self.client.fileno())
         services.hand_over(self)
         services.undecided.discard(self)
-
-
-def _original_destination(client: socket.socket) -> tuple[str, int]:
-    if platform.original_addr is None:
-        raise OSError("this system does not tell where a redirected connection led")
-    address, port = platform.original_addr(client)
-    return str(address), int(port)

@@ -71,12 +71,40 @@ class Admission:
     admits: Callable[[str, str], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTunnel:
+    """A tunnel whose CONNECT the listener has read.
+
+    Attributes:
+        address: where it leads.
+        answered: the CONNECT was answered, too.
+    """
+
+    address: tuple[str, int]
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What serves the connections that are not relayed: mitmproxy.
+
+    Attributes:
+        stream: serves a connection from its first byte.
+        tunnel: serves what is inside a tunnel.
+        takes_tunnels: whether that can be done now; else the CONNECT is read by mitmproxy as well.
+    """
+
+    stream: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+    tunnel: Callable[[asyncio.StreamReader, asyncio.StreamWriter, OpenTunnel], Awaitable[None]]
+    takes_tunnels: Callable[[], bool]
+
+
 class Listener:
     """Listens, and gives each connection to the relay or to mitmproxy once its handshake has been read.
 
     Args:
         mode: `proxy.mode`.
-        handle: mitmproxy's handler of a connection.
+        handlers: of mitmproxy, for connections.
         policy: decides connections.
         relays: takes what passes through.
         dialer: connects to origins.
@@ -88,7 +116,7 @@ class Listener:
     def __init__(
         self,
         mode: str,
-        handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+        handlers: Handlers,
         policy: ConnectionPolicy,
         relays: RelayPool,
         dialer: Dialer,
@@ -105,7 +133,7 @@ class Listener:
         self._counters = relays.counters
         self._turns = relays.poller.turns
         self._families: dict[socket.socket, int] = {}
-        self._handle = handle
+        self._handlers = handlers
         self._admits = admission.admits
         self._limits = limits
         self._transparent = mode == "transparent"
@@ -258,6 +286,9 @@ class Listener:
     async def _serve(self, handshake: ClientHandshake) -> None:
         reader = asyncio.StreamReader(loop=self.loop)
         descriptor = handshake.client.fileno()
+        tunnel, data = None, handshake.data
+        if (opened := handshake.opened) is not None and self._handlers.takes_tunnels():
+            tunnel, data = OpenTunnel((opened.host, opened.port), handshake.answered), data[handshake.head_bytes :]
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
@@ -266,8 +297,14 @@ class Listener:
                     return
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.
                 # What the socket has further comes later than this, with the next poll of all sockets.
-                self.loop.call_soon(reader.feed_data, handshake.data)
-                await self._handle(reader, AnsweredWriter(writer, protocol, reader, self.loop) if handshake.answered else writer)
+                if data:
+                    self.loop.call_soon(reader.feed_data, data)
+                if tunnel is not None:
+                    await self._handlers.tunnel(reader, writer, tunnel)
+                elif handshake.answered:
+                    await self._handlers.stream(reader, AnsweredWriter(writer, protocol, reader, self.loop))
+                else:
+                    await self._handlers.stream(reader, writer)
             finally:
                 self._turns.disown(descriptor, handshake.owner)
                 self._closed(handshake.address)

@@ -1,9 +1,17 @@
-"""Hooks for what mitmproxy has no hook for: unreadable requests, heads that arrive in parts, origins with HTTP/2 alone."""
+"""Hooks for what mitmproxy has no hook for: tunnels without a flow, heads that arrive in parts, and what the classes name."""
 
 from dataclasses import dataclass
 
 from mitmproxy.connection import Client, Server
 from mitmproxy.proxy import commands
+
+
+@dataclass
+class TunnelOpenedHook(commands.StartHook):
+    """A tunnel is open whose CONNECT the listener has read: it has no flow, and none of mitmproxy's hooks for a CONNECT."""
+
+    client: Client
+    blocking = False
 
 
 @dataclass

@@ -83,6 +83,9 @@ class NextLayer:
         self._deadlines.begin_hello(context.client)
         if _is_for_the_proxy(context):
             return ClientTLSLayer(context)
+        if isinstance(context, FastPathContext):  # its HTTP layer makes all connections to origins itself
+            context.server.tls = True
+            return ClientTLSLayer(context)
         server = ServerTLSLayer(context)
         server.child_layer = ClientTLSLayer(context)
         return server
@@ -100,7 +103,11 @@ class NextLayer:
         if shared or _is_for_the_proxy(context) or not self._tunnels.admits(context.client, context.server):
             return self._refuse(context)
         self._deadlines.lift(context.client)
-        return TCPLayer(context)
+        if not isinstance(context, FastPathContext) or not context.server.tls:
+            return TCPLayer(context)
+        server = ServerTLSLayer(context)
+        server.child_layer = TCPLayer(context)
+        return server
 
     def _refuse(self, context: Context) -> layer.Layer:
         self._deadlines.lift(context.client)

@@ -4,11 +4,13 @@
 path it gives each connection a `FastPathContext` and a `HookRunner` as its top layer.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
+from mitmproxy import ctx
 from mitmproxy.addons import proxyserver
 from mitmproxy.proxy import mode_specs
 from mitmproxy.proxy.context import Context
@@ -16,10 +18,11 @@ from mitmproxy.proxy.layer import Layer
 from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler
 
-from gatewayfilter.proxy.listener.listener import Listener
+from gatewayfilter.proxy.listener.listener import Handlers, Listener, OpenTunnel
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import read_directly
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
+from gatewayfilter.proxy.mitm.fastpath.tunnel_layer import TunnelLayer
 from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore
 from gatewayfilter.proxy.mitm.upstream import set_on
 
@@ -29,9 +32,7 @@ _TOP_LAYERS: Final[dict[type[mode_specs.ProxyMode], Callable[[Context], Layer]]]
     mode_specs.TransparentMode: modes.TransparentProxy,
 }
 
-type HandleStream = Callable[..., Coroutine[Any, Any, None]]
-"""`ServerInstance.handle_stream`: serves one client."""
-type MakeListener = Callable[[HandleStream], Listener]
+type MakeListener = Callable[[Handlers], Listener]
 
 
 class GatewayProxyserver(proxyserver.Proxyserver):
@@ -82,9 +83,29 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
         Raises:
             OSError: the address cannot be listened on.
         """
-        listener = self._make_listener(self.handle_stream)
+        listener = self._make_listener(Handlers(self.handle_stream, self._handle_tunnel, self._takes_tunnels))
         listener.listen(host, port)
         return [listener]
+
+    def _takes_tunnels(self) -> bool:
+        """Returns whether tunnels need no flow of their CONNECT: no hook is to get it but that of our own deadlines."""
+        hooks = self._fast_path.hooks if self._fast_path is not None else None
+        return (
+            hooks is not None
+            and type(self.mode) is mode_specs.RegularMode
+            and not hooks.handlers("http_connect")
+            and len(hooks.handlers("http_connected")) == 1
+        )
+
+    async def _handle_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tunnel: OpenTunnel) -> None:
+        """Serves what is inside a tunnel, as `handle_stream` serves a redirected connection."""
+        assert self._fast_path is not None
+        handler = ProxyConnectionHandler(ctx.master, reader, writer, ctx.options, self.mode)
+        context = FastPathContext.of(handler.layer.context, self._fast_path)
+        context.server.address = tunnel.address
+        handler.layer = cast("Layer", HookRunner(TunnelLayer(context, answered=tunnel.answered), self._fast_path.hooks))
+        with self.manager.register_connection(handler.client.id, handler):
+            await handler.handle_client()
 
     def make_top_layer(self, context: Context) -> Layer:
         """Returns the outermost layer of a connection."""

@@ -110,6 +110,12 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         },
     ),
     Reliance(
+        "mitm/fastpath/tunnel_layer.py",
+        "does what follows a CONNECT with the layers that this one makes",
+        "mitmproxy.proxy.layers.http",
+        {"HttpStream.handle_connect_regular": "977dd088285e7b6d"},
+    ),
+    Reliance(
         "mitm/fastpath/steps.py",
         "finds the layer behind a shell",
         "mitmproxy.proxy.layers.modes",

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mitmproxy.net.http.http1 import read_request_head
 
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
 
@@ -11,10 +12,10 @@ from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_co
         (b"CONNECT Shop.Example.:443 HTTP/1.1\r\nHost: x\r\n\r\n", ConnectRequest("shop.example", 443)),
         (b"CONNECT shop.example:443 HTTP/1.0\r\n\r\n", ConnectRequest("shop.example", 443)),
         (b"CONNECT [2001:DB8::1]:8443 HTTP/1.1\r\n\r\n", ConnectRequest("[2001:db8::1]", 8443)),
-        (b"CONNECT 192.0.2.1:443 HTTP/1.1\r\n\r\n", ConnectRequest("192.0.2.1", 443)),
+        (b"CONNECT 192.0.2.1:443 HTTP/1.1\r\n\r\n", ConnectRequest("192.0.2.1", 443, verbatim=True)),
         (
             b"CONNECT a.example:443 HTTP/1.1\r\nproxy-authorization:  Basic eA==\r\nAccept-Language: zh\r\n\r\n",
-            ConnectRequest("a.example", 443, "Basic eA==", "zh"),
+            ConnectRequest("a.example", 443, "Basic eA==", "zh", verbatim=True),
         ),
         (b"CONNECT a.example HTTP/1.1\r\n\r\n", None),
         (b"CONNECT a.example:0 HTTP/1.1\r\n\r\n", None),
@@ -42,3 +43,28 @@ def test_any_bytes_have_an_answer(data: bytes) -> None:
     for head in (data, b"CONNECT " + data + b"\r\n\r\n", b"CONNECT a.example:443 HTTP/1.1\r\n" + data + b"\r\n\r\n"):
         found = read_connect(head)
         assert found is None or 0 < found.port < 65536
+
+
+@pytest.mark.parametrize(
+    ("host", "verbatim"),
+    [
+        (b"shop.example", True),
+        (b"localhost", True),
+        (b"127.0.0.1", True),
+        (b"Shop.example", False),
+        (b"shop.example.", False),
+        (b"xn--bcher-kva.example", False),
+        (b"[::1]", False),
+        (b"127.1", False),
+        (b"2130706433", False),
+        (b"a" * 64 + b".example", False),
+    ],
+)
+def test_a_host_is_read_as_mitmproxy_reads_it_or_left_to_it(host: bytes, verbatim: bool) -> None:  # noqa: FBT001  a column
+    head = b"CONNECT %b:8443 HTTP/1.1\r\nHost: x\r\n\r\n" % host
+    found = read_connect(head)
+    assert (found is not None and found.verbatim) is verbatim
+    if verbatim:
+        assert found is not None
+        theirs = read_request_head(head[:-4].split(b"\r\n"))
+        assert (theirs.host, theirs.port, theirs.method) == (found.host, found.port, "CONNECT")

@@ -15,6 +15,10 @@ type Step = tuple[layer.Layer | None, Iterator[commands.Command]]
 class Hooks(Protocol):
     """What runs hooks: `hook_runner.CachedAddonManager`."""
 
+    def handlers(self, name: str) -> tuple[Any, ...]:
+        """Returns the methods of a hook."""
+        ...
+
     def call(self, name: str, subject: object) -> Awaitable[None] | None:
         """Runs a hook. Returns what remains when it has to wait."""
         ...
