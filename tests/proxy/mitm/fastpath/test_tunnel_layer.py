@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import trustme
 from mitmproxy.connection import Client
 
 from gatewayfilter.proxy.mitm import server
@@ -132,3 +133,25 @@ async def test_hooks_of_a_connect_get_its_flow(start_gateway: StartGateway, orig
         assert got.startswith(b"HTTP/1.1 200")
     assert seen == ["localhost"]
     assert opened == []
+
+
+@pytest.mark.parametrize("fast_path", [True, False])
+async def test_other_protocols_inside_tls_reach_their_origin_by_tls(
+    fast_path: bool,  # noqa: FBT001  a column
+    start_gateway: StartGateway,
+    authority: trustme.CA,
+    client_tls: ssl.SSLContext,
+) -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"heard " + await reader.read(100))
+        writer.close()
+
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(tls)
+    async with (
+        await asyncio.start_server(echo, "127.0.0.1", 0, ssl=tls) as served,
+        start_gateway(fast_path=fast_path, raw_tcp="on") as gateway,
+    ):
+        head = b"CONNECT localhost:%d HTTP/1.1\r\n\r\n" % served.sockets[0].getsockname()[1]
+        got = await send(gateway, head, tls=client_tls, name="localhost", inside=b"\0\1\2raw", early=False)
+        assert got == b"heard \0\1\2raw"
