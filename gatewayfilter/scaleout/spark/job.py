@@ -18,15 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812  # as Spark's own documentation names it
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.scaleout.spark.output_folder import OutputFolder
-from gatewayfilter.scaleout.spark.partition_counts import DEAD, RECORDS, PartitionCounts
+from gatewayfilter.scaleout.spark.local_folder import LocalFolder
+from gatewayfilter.scaleout.spark.output_folder import COUNT_COLUMNS, OutputFolder
+from gatewayfilter.scaleout.spark.partition_answers import Wanted, answer_partition, keys_of
+from gatewayfilter.scaleout.spark.partition_counts import COUNTS, DEAD, RECORDS, PartitionCounts
 from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, decide_batch, with_verdicts
 from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
+from gatewayfilter.scaleout.stream.worker.answers import Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +57,11 @@ _COUNTED: Final = pa.schema(
     [_OUTPUT.field(name) for name in ("time", "category", "rule", "bytes", "status", "rules_version", "part")]
 )
 _OUTPUT_TYPE: Final = StructType([*_ANSWER_TYPE.fields, _PART])
-_INPUT: Final = "input"
-KAFKA_RECORDS: Final = StructType([_KEY, StructField(_INPUT, StringType()), *RECORD_TYPE.fields])
+_LETTER_TYPE: Final = StructType(
+    [StructField("topic", StringType()), StructField("key", BinaryType()), StructField("value", BinaryType())]
+)
+MESSAGE: Final = ("topic", "partition", "offset", "value")
+"""Columns of a message of Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,8 @@ class SparkJob:
             number: of the micro-batch; the same when it is run again.
         """
         self._refresh()
+        if self._work_here(frame, number):
+            return
         rules = partial(decide_partition, self._sent, self._version, self._options.off_categories, self._options.window_s)
         answered = frame.mapInArrow(rules, _OUTPUT_TYPE)
         outputs = [name for name in (self._options.output_topic, self._options.dead_topic, self._options.output) if name]
@@ -134,6 +143,28 @@ class SparkJob:
         finally:
             if len(outputs) > 1:
                 answered.unpersist()
+
+    def _work_here(self, frame: DataFrame, number: int) -> bool:
+        """Decides a micro-batch from Kafka by workers that write the files themselves; returns whether they can."""
+        options = self._options
+        if options.source != "kafka":
+            return False
+        path = OutputFolder(self._spark, options.output).local_path() if options.output else None
+        if options.output and path is None:
+            return False
+        folder = LocalFolder(path) if path is not None else None
+        work = folder.begin() if folder is not None else None
+        wanted = Wanted("" if work is None else str(work), options.output_topic, options.dead_topic, options.window_s)
+        rules = partial(answer_task, self._sent, self._version, options.off_categories, wanted)
+        letters = frame.mapInArrow(rules, _LETTER_TYPE)
+        if options.output_topic or options.dead_topic:
+            writer = letters.write.format("kafka").option("kafka.bootstrap.servers", options.brokers)
+            writer.options(**options.properties).save()
+        else:
+            letters.write.format("noop").mode("overwrite").save()
+        if folder is not None and work is not None:
+            folder.commit(work, number)
+        return True
 
     def _refresh(self) -> None:
         """Broadcasts the rules in force when they changed; the old ones are released."""
@@ -153,7 +184,7 @@ class SparkJob:
             reader = self._spark.readStream.schema(RECORD_TYPE).format(options.source)
             frame = reader.option("columnNameOfCorruptRecord", "_corrupt").load(options.folder)
             place = F.concat_ws("/", F.input_file_name(), *(F.col(name).cast("string") for name in ("time", "client", "url")))
-            return frame.select(F.md5(place).alias("key"), F.lit(None).cast("string").alias(_INPUT), *RECORD_TYPE.names)
+            return frame.select(F.md5(place).alias("key"), *RECORD_TYPE.names)
         frame = (
             self._spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", options.brokers)
@@ -165,8 +196,7 @@ class SparkJob:
             .load()
         )
         # The values are parsed beside the decisions, in Arrow: half of the cost of Spark's own from_json.
-        place = F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
-        return frame.select(F.md5(place).alias("key"), F.col("value").alias(_INPUT))
+        return frame.select(*MESSAGE)
 
     def _send(self, answered: DataFrame) -> None:
         options = self._options
@@ -177,6 +207,15 @@ class SparkJob:
                 value = F.to_json(F.struct(*names)).alias("value")
                 writer = frame.select("key", value).write.format("kafka").option("kafka.bootstrap.servers", options.brokers)
                 writer.options(**options.properties).option("topic", topic).save()
+
+
+def answer_task(
+    sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], wanted: Wanted, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yields the letters of a partition of messages, and writes its files; runs in Spark's Python workers."""
+    context = TaskContext.get()
+    number = context.partitionId() if context is not None else 0
+    return answer_partition(batches, _opened(_Sent(sent, version), off_categories), wanted, number)
 
 
 def decide_partition(
@@ -194,7 +233,12 @@ def decide_partition(
         yield _aligned(answered, _OUTPUT)
         if window_s:
             counts.add(records, decided, time.time())
-    yield _aligned(pa.RecordBatch.from_pylist(counts.rows(version), schema=_COUNTED), _OUTPUT)
+    hidden = [
+        {**{column: row[name] for column, name in COUNT_COLUMNS.items()}, "bytes": row["records"], "status": row["blocked"]}
+        for row in counts.rows(version)
+    ]
+    rows = [{**row, "time": float(row["time"]), "part": COUNTS} for row in hidden]
+    yield _aligned(pa.RecordBatch.from_pylist(rows, schema=_COUNTED), _OUTPUT)
 
 
 class _Sent:
@@ -221,17 +265,20 @@ def _parsed(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Returns the records of a batch: those of Kafka are parsed; what holds none has its text as URL, which is none."""
     from gatewayfilter.scaleout.stream.traffic.lines import JsonReader  # noqa: PLC0415  # in the workers alone
 
-    if batch.schema.names != ["key", _INPUT]:
+    if batch.schema.names != list(MESSAGE):
         return batch
-    lines = [line or b"" for line in batch[_INPUT].to_pylist()]
+    lines = [line or b"" for line in batch["value"].to_pylist()]
     read = JsonReader().read(lines)
-    keys = batch["key"]
-    if not read.bad and read.batch.num_rows == batch.num_rows:
-        return _with_key(keys, read.batch)
+    places = Places(
+        list(zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True)), batch["offset"].to_pylist()
+    )
     bad = [{"url": lines[row][:1000].decode(errors="replace").replace("://", ": //")} for row, _ in read.bad]
     rows = [*read.rows, *(row for row, _ in read.bad)]
+    keys = keys_of(places, np.array(rows, np.int64))
+    if not bad:
+        return _with_key(keys, read.batch)
     table = pa.Table.from_batches([read.batch.select(RECORD.names).cast(RECORD), pa.RecordBatch.from_pylist(bad, schema=RECORD)])
-    return _with_key(keys.take(pa.array(rows, pa.int64())), table.combine_chunks().to_batches()[0] if rows else read.batch)
+    return _with_key(keys, table.combine_chunks().to_batches()[0])
 
 
 def _with_key(keys: Any, records: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ replaces its folders.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812  # as Spark's own documentation names it
@@ -32,6 +33,11 @@ class OutputFolder:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self._path = path
+
+    def local_path(self) -> Path | None:
+        """Returns the folder's path where it is on a file system that is mounted, `None` where it is on another one."""
+        files, place = self._files(self._path)
+        return Path(place.toUri().getPath()).absolute() if files.getUri().getScheme() == "file" else None
 
     def write(self, answered: DataFrame, number: int) -> None:
         """Writes a micro-batch.

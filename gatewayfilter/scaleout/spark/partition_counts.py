@@ -51,16 +51,15 @@ class PartitionCounts:
                     count[1] += refused
 
     def rows(self, version: str) -> list[dict[str, Any]]:
-        """Returns a row for each count, with the columns of answers: those of `output_folder.COUNT_COLUMNS`."""
+        """Returns a row for each count."""
         return [
             {
-                "time": float(start),
-                "category": name,
-                "rule": value,
-                "bytes": records,
-                "status": blocked,
+                "window": start,
                 "rules_version": version,
-                "part": COUNTS,
+                "dimension": name,
+                "value": value,
+                "records": records,
+                "blocked": blocked,
             }
             for (start, name, value), (records, blocked) in self._counts.items()
         ]

@@ -41,7 +41,7 @@ def session(master: str = "", jars: str = "", settings: dict[str, str] | None = 
         **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if master.startswith("local") else {}),
         **({"spark.jars": jars} if jars else {}),
         "spark.ui.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.session.timeZone": "UTC",
         # A file for each kind of row at once (OutputFolder): otherwise Spark sorts the rows by kind.
         "spark.sql.maxConcurrentOutputFileWriters": "4",

@@ -87,8 +87,11 @@ class Decided:
 
     def columns(self, version: str) -> list[Any]:
         """Returns the columns of `VERDICT`."""
+        return [column.dictionary_decode() for column in self.dictionaries(version)]
+
+    def dictionaries(self, version: str) -> list[Any]:
+        """Returns the columns of `VERDICT` as dictionaries."""
         known, faults = self.verdicts, self.faults
-        rows = pa.array(self.numbers)
         missing: list[str | None] = [None] * len(faults)
         table = (
             [verdict.action.value for verdict in known] + missing,
@@ -98,8 +101,16 @@ class Decided:
             [verdict.category for verdict in known] + missing,
             [None] * len(known) + list(faults),
         )
-        columns = [pa.array(values, pa.string()).take(rows) for values in table]
-        return [*columns, pa.array([version], pa.string()).take(pa.array(np.zeros(len(self.numbers), np.int32)))]
+        columns = [_dictionary(self.numbers, values) for values in table]
+        same = pa.array(np.zeros(len(self.numbers), np.int32))
+        return [*columns, pa.DictionaryArray.from_arrays(same, pa.array([version], pa.string()))]
+
+
+def _dictionary(numbers: NDArray[np.int32], values: list[str | None]) -> Any:
+    """Returns a column of numbered texts as a dictionary; one that is missing is no value of it."""
+    missing = np.array([value is None for value in values], np.bool_)
+    rows = pa.array(numbers, mask=missing[numbers]) if missing.any() else pa.array(numbers)
+    return pa.DictionaryArray.from_arrays(rows, pa.array([value or "" for value in values], pa.string()))
 
 
 def match_batch(batch: pa.RecordBatch, rules: RuleSet) -> pa.RecordBatch:

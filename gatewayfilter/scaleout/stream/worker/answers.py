@@ -15,7 +15,7 @@ from gatewayfilter.scaleout.stream.counts import count_messages
 from gatewayfilter.scaleout.stream.worker.splicing import Letter, splice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,19 +109,14 @@ class Answering:
             rules: decide all of them.
             now: Unix seconds, for counting records without a time.
         """
-        try:
-            return self._answer(values, places, rules, now)
-        except Exception as error:  # noqa: BLE001  # a poison message must not stop the stream: it is found by halving
-            if len(values) == 1:
-                return Answers(dead=[_dead(values[0], places, 0, f"internal error: {type(error).__name__}: {error}"[:300])])
-        half = len(values) // 2
-        answers = self.answer(values[:half], places.part(0, half), rules, now)
-        answers.add(self.answer(values[half:], places.part(half, len(values)), rules, now))
+        answers = Answers()
+        for found in divided(lambda some, where: self._answer(some, where, rules, now), _refused, values, places):
+            answers.add(found)
         return answers
 
     def _answer(self, values: Sequence[bytes], places: Places, rules: RuleSet, now: float) -> Answers:
         read = self.reader.read(values)
-        answers = Answers(dead=[_dead(values[row], places, row, why) for row, why in read.bad])
+        answers = Answers(dead=[dead_letter(values[row], places, row, why) for row, why in read.bad])
         if not read.batch.num_rows:
             return answers
         decided = decide_batch(read.batch, rules)
@@ -129,27 +124,31 @@ class Answering:
         faulty = np.flatnonzero(decided.numbers >= known).tolist()
         for row in faulty:
             place = read.rows[row]
-            answers.dead.append(_dead(values[place], places, place, decided.faults[decided.numbers[row] - known]))
+            answers.dead.append(dead_letter(values[place], places, place, decided.faults[decided.numbers[row] - known]))
         answers.records = read.batch.num_rows - len(faulty)
         is_blocked = decided.blocked
         answers.blocked = int(is_blocked.sum())
         wanted = np.flatnonzero(is_blocked if self.blocked_only else decided.numbers < known)
-        answers.decided = self._letters(values, places, read, wanted, _fragments(decided, rules.version), decided.numbers)
+        answers.decided = self.letters(values, places, read, wanted, decided, rules.version)
         if self.window_s and answers.records:
             for start, text in count_messages(read.batch, decided, self.window_s, now, rules.version):
                 answers.counts.append({"key": b"%b/%d" % (places.key(0), start), "value": text})
         return answers
 
-    def _letters(
-        self,
-        values: Sequence[bytes],
-        places: Places,
-        read: ReadLines,
-        wanted: NDArray[np.int64],
-        fragments: list[bytes],
-        numbers: NDArray[np.int32],
+    def letters(
+        self, values: Sequence[bytes], places: Places, read: ReadLines, wanted: NDArray[np.int64], decided: Decided, version: str
     ) -> list[Letter]:
-        """Returns the answers to wanted rows: the record as it came, or its fields, with the verdict behind."""
+        """Returns the answers to wanted rows: the record as it came, or its fields, with the verdict behind.
+
+        Args:
+            values: of the messages.
+            places: of the messages.
+            read: the records of the messages.
+            wanted: rows of records that have a verdict.
+            decided: the verdicts.
+            version: of the rules.
+        """
+        fragments, numbers = _fragments(decided, version), decided.numbers
         rows = np.asarray(read.rows, np.int64)[wanted]
         known = read.braces[rows] if self.splices and read.braces is not None else np.full(len(rows), -1, np.int32)
         at, braces = rows.tolist(), known.tolist()
@@ -185,7 +184,39 @@ def _fragments(decided: Decided, version: str) -> list[bytes]:
     ]
 
 
-def _dead(value: bytes, places: Places, row: int, why: str) -> Letter:
+def divided[T](
+    answer: Callable[[Sequence[bytes], Places], T],
+    refused: Callable[[bytes, Places, str], T],
+    values: Sequence[bytes],
+    places: Places,
+) -> Iterator[T]:
+    """Yields the answers to messages, in parts. What makes deciding fail is found by halving, and the others are answered.
+
+    Args:
+        answer: answers messages; when it fails, it has no effect.
+        refused: answers a message that cannot be decided, with the reason.
+        values: of the messages.
+        places: of the messages.
+    """
+    try:
+        yield answer(values, places)
+    except Exception as error:  # noqa: BLE001  # a poison message must not stop the stream
+        if len(values) == 1:
+            yield refused(values[0], places, f"internal error: {type(error).__name__}: {error}"[:300])
+            return
+    else:
+        return
+    half = len(values) // 2
+    yield from divided(answer, refused, values[:half], places.part(0, half))
+    yield from divided(answer, refused, values[half:], places.part(half, len(values)))
+
+
+def _refused(value: bytes, places: Places, why: str) -> Answers:
+    return Answers(dead=[dead_letter(value, places, 0, why)])
+
+
+def dead_letter(value: bytes, places: Places, row: int, why: str) -> Letter:
+    """Returns a message that repeats one without an answer, with its place and the reason."""
     topic, partition = places.partitions[row]
     letter = {
         "error": why,

@@ -204,6 +204,7 @@ _PRODUCER: Final = {
     "queue.buffering.max.kbytes": _QUEUED_KB,
     "compression.type": "lz4",
     "transaction.timeout.ms": int(TRANSACTION_S * 1000),
+    "delivery.report.only.error": True,  # the end of a transaction fails with any of its messages
 }
 _quiet = logging.getLogger("gatewayfilter.librdkafka")
 _quiet.setLevel(logging.CRITICAL)
