@@ -62,6 +62,7 @@ COMMANDS = {
     "bypass": LateCommand("requests.bypass_commands:bypass_group", "Signed links that unblock a page for a while.", _CLIENTS),
     "notify": LateCommand("requests.notify_commands:notify_group", "Messages to you about requests and faults.", _CLIENTS),
     "crawl": LateCommand("learning.crawl_command:crawl", "Fetch, judge and learn pages now.", _LEARN),
+    "crawler": LateCommand("learning.crawler_commands:crawler_group", "The crawler's modules apart, over Kafka.", _LEARN),
     "queue": LateCommand("learning.queue_commands:queue_group", "The queue of pages to fetch.", _LEARN),
     "classify": LateCommand("learning.classify_command:classify", "Judge a page or text without learning it.", _LEARN),
     "words": LateCommand("learning.words_commands:words_group", "The sensitive words that pages are judged by.", _LEARN),

@@ -78,7 +78,7 @@ class CrawlWorker:
         self._settings = context.settings
         self._buffer = context.buffer
         self._seen = context.seen
-        self._host_state = HostState(context)
+        self._host_state = HostState(context.settings, context.counters, context.clock)
         self._outcomes = OutcomeHandler(context)
         self._lease_s = LEASE_S + 4 * context.settings.timeout_s
 
@@ -110,7 +110,7 @@ class CrawlWorker:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await session.batcher.finish()
-                await session.batcher.run(self._seen.save)
+                await session.batcher.call(self._seen.save)
 
     async def _work(self, session: _WorkerSession, tasks: set[asyncio.Task[None]], stopping: asyncio.Task[Literal[True]]) -> None:
         poll_s = POLL_MIN_S
@@ -125,7 +125,7 @@ class CrawlWorker:
                 task.add_done_callback(tasks.discard)
             if time.monotonic() >= save_at:
                 save_at = time.monotonic() + SAVE_SEEN_S
-                await session.batcher.run(self._seen.save)
+                await session.batcher.call(self._seen.save)
             if leased is None:
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)
             elif len(tasks) >= self._settings.concurrency:
@@ -149,7 +149,7 @@ class CrawlWorker:
                         await session.buffered.wait()
                     continue
                 if scanned.visit is not None:
-                    await session.batcher.run(partial(self._keep_scanned, scanned.visit))
+                    await session.batcher.call(partial(self._keep_scanned, scanned.visit))
             except StoreError as error:
                 _log.warning("%s; the page is judged again", error)
                 await asyncio.wait({stopping}, timeout=STORE_PAUSE_S)

@@ -87,7 +87,7 @@ class ForegroundCrawl:
         self, context: CrawlContext, task: str = "", report: Report | None = None, progress: ShowProgress | None = None
     ) -> None:
         self._context = context
-        self._host_state = HostState(context)
+        self._host_state = HostState(context.settings, context.counters, context.clock)
         strategy = strategy_of(context.settings, task)
         self._strategy = strategy if task else replace(strategy, links_a_page=0)
         self._report = report

@@ -52,9 +52,9 @@ class OutcomeBatcher:
             self._completing = asyncio.create_task(self._complete_all())
         await pending.done
 
-    async def run(self, work: Callable[[], object]) -> None:
-        """Runs something in the queue's thread."""
-        await asyncio.get_running_loop().run_in_executor(self._queue, work)
+    async def call[T](self, work: Callable[[], T]) -> T:
+        """Returns what something in the queue's thread returns."""
+        return await asyncio.get_running_loop().run_in_executor(self._queue, work)
 
     async def finish(self) -> None:
         """Waits until all that was gathered is written."""
@@ -67,7 +67,7 @@ class OutcomeBatcher:
                 await asyncio.sleep(GATHER_S)
             batch, self._waiting = self._waiting, []
             try:
-                await self.run(partial(self._complete, batch))
+                await self.call(partial(self._complete, batch))
             except GatewayFilterError as error:  # the leases run out, and the URLs are handed out again
                 _log.warning("cannot complete pages: %s", error)
             finally:

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from gatewayfilter.crawl.page_fetch import PageFetch
 from gatewayfilter.crawl.page_judge import PageJudge
 from gatewayfilter.crawl.render.renderer import renderer
 from gatewayfilter.crawl.visitor import Visitor
+from gatewayfilter.settings import CrawlSettings
+from gatewayfilter.telemetry import Counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,24 @@ class CrawlRuntime:
 class HostState:
     """The state of hosts that outlives the connections: when each may be requested again, and its robots.txt."""
 
-    def __init__(self, context: CrawlContext) -> None:
-        self.politeness = Politeness(context.settings, counters=context.counters)
-        self.robots = Robots(context.settings, context.clock)
+    def __init__(self, settings: CrawlSettings, counters: Counters, clock: Callable[[], float] = time.time) -> None:
+        self.politeness = Politeness(settings, counters=counters)
+        self.robots = Robots(settings, clock)
+        self.clock = clock
+
+
+@contextlib.asynccontextmanager
+async def open_fetch(
+    settings: CrawlSettings, counters: Counters, host_state: HostState, images: Callable[[], bool]
+) -> AsyncIterator[PageFetch]:
+    """Opens a fetcher of pages; `images` returns whether images are fetched too.
+
+    Raises:
+        ConfigError: `crawl.upstream_ca` cannot be read.
+    """
+    fetcher = Fetcher(settings, host_state.politeness, counters, images=images)
+    async with fetcher, renderer(settings, counters) as rendering:
+        yield PageFetch(fetcher, host_state.robots, counters, rendering, host_state.clock)
 
 
 @contextlib.asynccontextmanager
@@ -45,13 +63,11 @@ async def open_runtime(context: CrawlContext, host_state: HostState) -> AsyncIte
         ConfigError: `crawl.upstream_ca` cannot be read.
     """
     settings, counters = context.settings, context.counters
-    fetcher = Fetcher(settings, host_state.politeness, counters, images=context.images)
     judge = ThreadPoolExecutor(1, "crawl-judge")
     queue = ThreadPoolExecutor(1, "crawl-queue")
     with judge, queue:
-        async with fetcher, renderer(settings, counters) as rendering:
+        async with open_fetch(settings, counters, host_state, context.images) as fetch:
             try:
-                fetch = PageFetch(fetcher, host_state.robots, counters, rendering, context.clock)
                 yield CrawlRuntime(Visitor(context, fetch, PageJudge(context, judge), host_state.robots), queue)
             finally:
                 if context.buffer is not None:

@@ -1,5 +1,6 @@
 """Interfaces between packages: protocols that sibling packages use of each other, connected in `wiring/`."""
 
+from gatewayfilter.interfaces.crawl_modules import Channel, CrawlModule, Letter, SendLetters
 from gatewayfilter.interfaces.log import LogFollowers, LogSearch, LogStats
 from gatewayfilter.interfaces.notification import ChannelState, Notification, NotificationStore
 from gatewayfilter.interfaces.pages import (
@@ -89,10 +90,12 @@ __all__ = [
     "BypassLink",
     "ChangeFeed",
     "ChangeTraffic",
+    "Channel",
     "ChannelState",
     "Classify",
     "ClassifyImage",
     "CountQuotas",
+    "CrawlModule",
     "CrawlQueue",
     "CrawlRequest",
     "CrawlRequestSink",
@@ -121,6 +124,7 @@ __all__ = [
     "KnownContent",
     "Lease",
     "LeaseUrls",
+    "Letter",
     "ListStore",
     "LogDetails",
     "LogFollowers",
@@ -149,6 +153,7 @@ __all__ = [
     "Revisits",
     "RuleMatches",
     "RuleQuery",
+    "SendLetters",
     "SharedFrontier",
     "TaskSites",
     "UnblockChanges",

@@ -127,7 +127,7 @@ class _Learner:
                 tasks = [group.create_task(work) for work in upkeep]
                 if self._settings.learn.enabled and self._settings.learn.passive:
                     tasks.append(group.create_task(self._read_spool()))
-                if self._settings.learn.enabled:
+                if self._settings.learn.enabled and self._settings.crawl.workers:
                     await run_crawl_worker(self._settings, self._store, self._counters, 0, self._stop)
                 else:
                     await self._stop.wait()

@@ -77,8 +77,8 @@ class CrawlSettings(Section):
     """Private address ranges that may be crawled, e.g. `["127.0.0.0/8"]`; everything private is refused otherwise."""
     allow_ports: tuple[Annotated[int, Field(ge=1, le=65535)], ...] = (80, 443)
     """Ports that may be crawled on public addresses; `allow_networks` may be crawled on any."""
-    workers: int = Field(default=1, ge=1, le=64)
-    """Crawler processes; each takes sites of its own, and those of one that dies."""
+    workers: int = Field(default=1, ge=0, le=64)
+    """Crawler processes; each takes sites of its own, and those of one that dies. 0: none here, others fetch the queue."""
     concurrency: int = Field(default=32, ge=1, le=500)
     """Pages in flight."""
     per_host_concurrency: int = Field(default=4, ge=1, le=100)

@@ -9,9 +9,10 @@ from gatewayfilter.wiring.learning import learning_sink, revisits
 from gatewayfilter.wiring.storage import spool_folder
 
 if TYPE_CHECKING:
+    from gatewayfilter.classify import ReloadingClassifier
     from gatewayfilter.config import Settings
     from gatewayfilter.crawl import CrawlContext, CrawlWorker, PageBuffer, SpoolReader, WarcArchive
-    from gatewayfilter.interfaces import LeaseUrls, PageSink
+    from gatewayfilter.interfaces import Classify, LeaseUrls, PageSink
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
 
@@ -34,18 +35,35 @@ def crawl_worker(
 
 
 def crawl_context(
-    settings: Settings, store: Store, counters: Counters, *, backlog: str = "", leases: LeaseUrls | None = None
+    settings: Settings,
+    store: Store,
+    counters: Counters,
+    *,
+    backlog: str = "",
+    leases: LeaseUrls | None = None,
+    judge: ReloadingClassifier | None = None,
+    classify: Classify | None = None,
 ) -> CrawlContext:
-    """Returns what a crawler works with; the arguments are those of `crawl_worker`."""
+    """Returns what a crawler works with.
+
+    Args:
+        settings: as for `crawl_worker`, and so are the others that are not named here.
+        store: see there.
+        counters: see there.
+        backlog: see there.
+        leases: see there.
+        judge: the classifier, where it is open already.
+        classify: judges pages in its place.
+    """
     from gatewayfilter.crawl import CrawlContext, DigestTree, LinkFinder, SeenFilter
     from gatewayfilter.settings import Dedup
 
-    number = backlog.removeprefix("backlog")  # each process writes files of its own
+    number = backlog.removeprefix("backlog") if classify is None else "-modules"  # each process writes files of its own
     tree = settings.crawl.dedup is Dedup.TREE
     seen = DigestTree(settings.data_dir / f"seen{number}.tree") if tree else SeenFilter(settings.data_dir / f"seen{number}.bloom")
     rules = rule_book(settings, store)
-    judge = reloading_classifier(settings, rules)
-    sink = learning_sink(settings, store, counters, judge)
+    judge = judge or reloading_classifier(settings, rules)
+    sink = learning_sink(settings, store, counters, judge, classify)
     buffer = page_buffer(settings, store, counters, sink, backlog=backlog)
 
     links = LinkFinder(settings.crawl, rules, sink)

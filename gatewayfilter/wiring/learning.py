@@ -13,15 +13,20 @@ from gatewayfilter.wiring.storage import snapshot_folder
 if TYPE_CHECKING:
     from gatewayfilter.classify import ReloadingClassifier
     from gatewayfilter.config import Settings
+    from gatewayfilter.interfaces import Classify
     from gatewayfilter.learn import LearningPipeline, Recognition, ReviewService, Revisits, SecondLook
     from gatewayfilter.store import Store
     from gatewayfilter.telemetry import Counters
 
 
 def learning_sink(
-    settings: Settings, store: Store, counters: Counters, judge: ReloadingClassifier | None = None
+    settings: Settings,
+    store: Store,
+    counters: Counters,
+    judge: ReloadingClassifier | None = None,
+    classify: Classify | None = None,
 ) -> LearningPipeline:
-    """Returns what judges pages, by `judge` where there is one already, and grows the lists.
+    """Returns what judges pages, by `judge` where there is one already or `classify` before it, and grows the lists.
 
     Raises:
         ClassifyError: the words cannot be used.
@@ -40,7 +45,7 @@ def learning_sink(
         second_look=second_look(settings, store),
     )
     return LearningPipeline(
-        judge,
+        classify or judge,
         list_growth,
         counters,
         settings.learn,

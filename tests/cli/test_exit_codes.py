@@ -92,6 +92,7 @@ WITHOUT = {
     *("queue proxies", "queue retry", "queue clear", "classify", "words add", "words show", "words import", "words export"),
     *("words test", "rules add", "rules list", "learn report", "learn train", "review stats", "review log", "review phrases"),
     *("review export", "fingerprints stats", "fingerprints images", "log purge", "report", "stream worker", "stream spark"),
+    *("crawler schedule", "crawler fetch", "crawler parse", "crawler store"),
     *("gateway up", "gateway down", "fleet init", "fleet key", "fleet rotate", "fleet export", "fleet pull", "fleet status"),
     *("fleet follower add", "fleet follower list", "helper squid", "helper daemon", "stream decisions", "fleet gateways"),
     *("gateway status", "gateway print", "gateway watch", "setup", "status", "doctor", "pinned-apps list", "proxy-user add"),

@@ -68,7 +68,7 @@ class FakeFrontier:
         return True
 
     def still_held(self, leases: Sequence[Lease]) -> list[Lease]:
-        settled = {*self.finished, *self.buried, *self.due_again}
+        settled = {*self.finished, *self.buried, *self.due_again, *(url for url, _, _ in self.retried)}
         return [lease for lease in leases if lease.url not in settled]
 
     def stats(self, now: float) -> dict[str, int]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 DELIVERY_S: Final = 8.0
 """Longest wait for the acknowledgement of a message; then the call fails."""
 _QUEUED_KB: Final = 32_768
-_quiet = logging.getLogger("gatewayfilter.librdkafka")
-_quiet.setLevel(logging.CRITICAL)  # callers log an outage in one line
+quiet = logging.getLogger("gatewayfilter.librdkafka")
+quiet.setLevel(logging.CRITICAL)  # callers log an outage in one line
 
 
 class KafkaAwayError(GatewayFilterError):
@@ -89,7 +89,7 @@ class KafkaSender:
     def _opened(self) -> Producer:
         if self._producer is None:
             try:
-                self._producer = Producer(dict[str, Any](self._properties), logger=_quiet)
+                self._producer = Producer(dict[str, Any](self._properties), logger=quiet)
             except KafkaException as error:
                 raise ConfigError(f"Kafka: {_reason(error)}") from error
         return self._producer
