@@ -19,6 +19,7 @@ TESTS = (
     "tests/fleet/test_fleet_way.py::test_a_publisher_killed_in_a_transfer_and_a_follower_too",
     "tests/processes/sharing/test_decisions.py",
     "tests/processes/sharing/test_sync.py",
+    "tests/scaleout/kafka/test_crawl_over_kafka.py::test_kills_lose_nothing_and_store_nothing_twice",
 )
 
 

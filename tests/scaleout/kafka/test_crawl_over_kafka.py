@@ -140,7 +140,9 @@ def _are_done(store: Store, count: int) -> bool:
     return store.frontier.stats(0.0)[QueueState.DONE] >= count
 
 
-async def test_kills_lose_nothing_and_store_nothing_twice(broker: KafkaBroker, tmp_path: Path) -> None:
+async def test_kills_lose_nothing_and_store_nothing_twice(
+    broker: KafkaBroker, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     modules = Modules(broker, tmp_path)
     with closing(open_store(modules.settings)) as store:
         async with _site() as (origin, urls):
@@ -148,7 +150,6 @@ async def test_kills_lose_nothing_and_store_nothing_twice(broker: KafkaBroker, t
             roles = {role: modules.start(role) for role in ("schedule", "fetch", "parse", "store")}
             await _until(partial(_are_done, store, 20), modules)
             _poison(broker)
-            times = []
             for part, killed in enumerate((("fetch",), ("parse", "store"), ("broker",)), 2):
                 store.frontier.add([CrawlRequest(url, 100) for url in urls[60 * (part - 1) : 60 * part]], time.time())
                 await asyncio.sleep(0.3)
@@ -160,10 +161,10 @@ async def test_kills_lose_nothing_and_store_nothing_twice(broker: KafkaBroker, t
                         roles[role].kill()
                         roles[role] = modules.start(role)
                 spent_s = await _until(partial(_are_done, store, 60 * part), modules)
-                times.append(f"{killed[-1]} {spent_s:.1f} s")
+                parts = " and ".join(killed)
+                record_property("recovery", f"crawler over Kafka: {parts} | all pages are stored | {spent_s:.1f}")
             await _until(lambda: _dead_letters(broker) >= len(Channel), modules)
         modules.end()
-        (tmp_path / "times").write_text("; ".join(times), encoding="utf-8")
         assert store.frontier.stats(0.0) == {"waiting": 0, "due": 0, "leased": 0, "done": PAGES, "dead": 0}
         _check_lists(store, urls)
     assert origin.requests
