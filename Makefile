@@ -150,6 +150,10 @@ test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian 
 sbom: $(RUNTIME) ## Print what the program consists of as CycloneDX, with hashes and licences (ARGS=--licences: a list)
 	@$(BIN)/python scripts/packages/sbom.py $(ARGS)
 
+.PHONY: audit
+audit: $(RUNTIME) ## Compare the locked packages with advisories (ARGS=PyPI.zip: a copy of OSV's database; no network is used)
+	@$(BIN)/python scripts/packages/audit.py $(ARGS)
+
 clean: ## Remove what was made, but not your state folder
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find gatewayfilter -name "*.so" -delete

@@ -14,7 +14,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 LOCK = ROOT / "requirements" / "runtime.lock"
-_ENTRY = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;\\]+)([^\\\n]*)((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})*)", re.MULTILINE)
+LOCKED = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;\\]+)([^\\\n]*)((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})*)", re.MULTILINE)
 
 
 def licence_of(package: metadata.Distribution) -> str:
@@ -29,7 +29,7 @@ def licence_of(package: metadata.Distribution) -> str:
 
 def components(lock: Path) -> Iterator[dict[str, Any]]:
     """Yields the packages of a lock file that are installed here; those of other platforms are left out."""
-    for name, version, _, hashes in _ENTRY.findall(lock.read_text(encoding="utf-8")):
+    for name, version, _, hashes in LOCKED.findall(lock.read_text(encoding="utf-8")):
         try:
             package = metadata.distribution(name)
         except metadata.PackageNotFoundError:
