@@ -17,7 +17,7 @@ from gatewayfilter.cli.ui.output import counted, print_json, say
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError
 from gatewayfilter.model import ListAction
-from gatewayfilter.use_cases.lists.list_writers import FORMATS, EntryWriter
+from gatewayfilter.use_cases.lists.list_writers import FORMATS, EntryWriter, left_out
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues
 
 if TYPE_CHECKING:
@@ -90,7 +90,11 @@ def _read(file: Path, values: RuleValues, progress: Progress, *, force: bool) ->
 @click.command(
     "export",
     cls=FilterCommand,
-    examples=("gatewayfilter list export > mine.json", "gatewayfilter list export --format rpz --action block > policy.zone"),
+    examples=(
+        "gatewayfilter list export > mine.json",
+        "gatewayfilter list export --format rpz --action block > policy.zone",
+        "gatewayfilter list export --format rpz --left-out",
+    ),
 )
 @click.option("--format", "file_format", type=click.Choice(FORMATS), default="json", show_default=True, help="How to write them.")
 @click.option(
@@ -100,8 +104,13 @@ def _read(file: Path, values: RuleValues, progress: Progress, *, force: bool) ->
 )
 @click.option("--group", metavar="NAME", help="Only entries of this group.")
 @click.option("--learned", is_flag=True, help="What the crawler learned, in place of your own entries.")
+@click.option(
+    "--left-out", "is_left_out", is_flag=True, help="Name what the format cannot express, and why, in place of the rest."
+)
 @click.pass_obj
-def export_entries(invocation: Invocation, *, file_format: str, action: str | None, group: str | None, learned: bool) -> None:
+def export_entries(
+    invocation: Invocation, *, file_format: str, action: str | None, group: str | None, learned: bool, is_left_out: bool
+) -> None:
     """Write your entries to standard output; `list import` reads every format back.
 
     What a format cannot express is left out and counted on standard error: hosts and dnsmasq have no pages, for instance.
@@ -111,6 +120,11 @@ def export_entries(invocation: Invocation, *, file_format: str, action: str | No
 
     wanted = RuleExport(file_format, None if action is None else ListAction(action), group, learned)
     now = time.time()
+    if is_left_out:
+        with invocation.store() as store:
+            for rule, why in left_out(exported_rules(store, wanted, now), file_format):
+                click.echo(f"{rule.action.value} {rule.kind.value} {rule.pattern}: {why}")
+        return
     written = 0
     writer = EntryWriter(file_format)
     with invocation.store() as store, showing(quiet=not _shows_progress(), patience_s=_PATIENCE_S) as progress:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 _ADBLOCK_MARKS = frozenset("*^|$")
+_PLAIN = {EntryKind.DOMAIN: ".a.example", EntryKind.HOST: "a.example"}
+"""What all formats can say, if they can say anything about an action."""
+_ACTIONS = {ListAction.ALLOW: "allow", ListAction.BLOCK: "block", ListAction.SPLICE: "leave connections unread"}
+_KINDS = {
+    EntryKind.DOMAIN: "domains with the names below them",
+    EntryKind.HOST: "hosts without the names below them",
+    EntryKind.URL: "pages",
+    EntryKind.PREFIX: "paths and ports",
+    EntryKind.WILDCARD: "patterns",
+    EntryKind.REGEX: "regular expressions",
+}
 _COLUMNS = ("action", "kind", "pattern", "group", "enabled", "expires_at", "comment", "scope")
 _LONGEST_NAME = 253
 """Characters of a host name; `*.` before it must fit, too."""
@@ -130,12 +142,34 @@ class EntryWriter:
     def _other_lines(self, rules: Iterable[ManualRule]) -> Iterator[str]:
         write, seen = _WRITERS[self._format], set[str]()
         for rule in rules:
-            lines = write(rule) if not rule.scope else []  # no other program has rules for some clients alone
+            lines = write(rule) if not rule.scope else []
             self.left_out += not lines
             for line in lines:
                 if line not in seen:
                     seen.add(line)
                     yield line
+
+
+def left_out(rules: Iterable[ManualRule], file_format: str) -> Iterator[tuple[ManualRule, str]]:
+    """Yields the entries that a format has no way to say, each with the reason."""
+    if file_format in COMPLETE_FORMATS:
+        return
+    write = _WRITERS[file_format]
+    for rule in rules:
+        if rule.scope:
+            yield rule, f"it holds for {rule.scope} alone: no other program has such rules"
+        elif not write(rule):
+            yield rule, _reason(rule, file_format, write)
+
+
+def _reason(rule: ManualRule, file_format: str, write: Callable[[ManualRule], list[str]]) -> str:
+    if not any(write(replace(rule, kind=kind, pattern=text)) for kind, text in _PLAIN.items()):
+        return f"{file_format} has no rules that {_ACTIONS[rule.action]}"
+    if rule.kind in _PLAIN and is_ip_literal(rule.pattern):
+        return f"{file_format} has no addresses"
+    if rule.kind in _PLAIN and write(replace(rule, pattern=_PLAIN[rule.kind])):
+        return f"the name is too long for {file_format}"
+    return f"{file_format} has no {_KINDS[rule.kind]}"
 
 
 def write_entries(rules: Iterable[ManualRule], file_format: str) -> tuple[list[str], int]:

@@ -103,6 +103,34 @@ def test_export_counts_what_a_format_cannot_say(cli: Cli) -> None:
     assert cli("list", "export", "--format", "domains", "--action", "allow").out == "good.example\n"
 
 
+@pytest.mark.parametrize(
+    ("file_format", "pattern", "options", "why"),
+    [
+        ("rpz", "http://a.example/x", (), "rpz has no pages"),
+        ("rpz", "a.example/x/*", (), "rpz has no paths and ports"),
+        ("rpz", "*banner*", (), "rpz has no patterns"),
+        ("rpz", "192.0.2.7", (), "rpz has no addresses"),
+        ("rpz", f"{'a.' * 123}example", (), "the name is too long for rpz"),
+        ("rpz", "a.example", ("--splice",), "rpz has no rules that leave connections unread"),
+        ("rpz", "a.example", ("--for", "client:tablet"), "it holds for client:tablet alone: no other program has such rules"),
+        ("dnsmasq", "a.example", ("--splice",), "dnsmasq has no rules that leave connections unread"),
+        ("dnsmasq", "|a.example", (), "dnsmasq has no hosts without the names below them"),
+        ("dnsmasq", "a.example", (), ""),
+        ("json", "/x+y/", (), ""),
+    ],
+)
+def test_export_names_what_a_format_cannot_say(
+    cli: Cli, file_format: str, pattern: str, options: tuple[str, ...], why: str
+) -> None:
+    if "--for" in options:
+        cli("client", "add", "tablet", "--address", "192.0.2.9")
+    assert cli("list", "add", pattern, *options).code == 0
+    answer = cli("list", "export", "--format", file_format, "--left-out")
+    action = options[0].removeprefix("--") if options and options[0] != "--for" else "block"
+    (rule,) = cli("list", "show", "--json").json
+    assert (answer.code, answer.out) == (0, f"{action} {rule['kind']} {rule['pattern']}: {why}\n" if why else "")
+
+
 def test_export_of_what_was_learned(cli: Cli, state: Path) -> None:
     cli("db", "upgrade")
     _learn(state, _learned("bad.example/x"), _learned("fine.example/", ListAction.ALLOW))
