@@ -25,7 +25,8 @@ def gateways(patient: Patient) -> Finding:
     if fault := str(status.get("fault", "")):
         return warning(check, f"Not in step with other gateways: {fault}.", "filtering goes on; check sync.url and that Redis")
     count = len(status.get("gateways", ()))
-    return fine(check, f"{count} gateways share {int(status.get('shared', 0)):,} rules, policies and sources.")
+    share = "gateway shares" if count == 1 else "gateways share"
+    return fine(check, f"{count} {share} {int(status.get('shared', 0)):,} rules, policies and sources.")
 
 
 def kafka(patient: Patient) -> Finding:

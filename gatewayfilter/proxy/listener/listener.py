@@ -15,6 +15,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from gatewayfilter.addresses.client_network import turn_names
 from gatewayfilter.proxy.listener.connection_policy import ConnectionPolicy
 from gatewayfilter.proxy.listener.handshake import HELLO_S, SILENT_S, ClientHandshake, HandshakeServices
 from gatewayfilter.proxy.listener.tunnel_writer import AnsweredWriter
@@ -132,6 +133,7 @@ class Listener:
         self.sockets: tuple[socket.socket, ...] = ()
         self._counters = relays.counters
         self._turns = relays.poller.turns
+        self._turn_name = turn_names()
         self._families: dict[socket.socket, int] = {}
         self._handlers = handlers
         self._admits = admission.admits
@@ -265,7 +267,7 @@ class Listener:
             self._open[counted] += 1
         if shed:
             self._counters.add("overload_refused")
-        owner = None if shed else self._turns.own(client.fileno(), address)
+        owner = None if shed else self._turns.own(client.fileno(), self._turn_name(address))
         handshake = ClientHandshake(self._services, client, address, owner)
         self._handshakes.add(handshake)
         handshake.begin()

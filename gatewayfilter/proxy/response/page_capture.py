@@ -21,8 +21,8 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest
 
 MOST_COPIED: Final = 2_000_000
 """Bytes before content decoding; the URL of a longer page is queued instead."""
-_SHOWN: Final = frozenset({200, 203, 206})
-"""A page, one that a proxy on the way has changed, and the part of one that its client requested (`bytes=0-`: all of it)."""
+_SHOWN: Final = frozenset({200, 201, 202, 203, 206, 207, 208, 226})
+"""Statuses besides errors whose body a browser shows; 206 is the part that the client requested (`bytes=0-`: all of it)."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _MOST_ECHOABLE: Final = 4096
 """Bytes of header fields; a browser sends some 500, and a long Referer."""

@@ -52,7 +52,8 @@ def shared_gateways(settings: Settings, store: Store, host: str = "") -> SharedG
     elif fault:
         sentence = f"Not in step: {fault}."
     else:
-        sentence = f"In step: {len(gateways)} gateways share {shared:,} rules, policies and sources."
+        share = "gateway shares" if len(gateways) == 1 else "gateways share"
+        sentence = f"In step: {len(gateways)} {share} {shared:,} rules, policies and sources."
     return SharedGateways(gateways, crawlers, shared, fault, _owner(crawlers, host) if host else "", sentence)
 
 

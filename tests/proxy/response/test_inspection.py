@@ -122,7 +122,9 @@ async def test_only_pages_are_looked_at(
         assert gateway.inspect.seen == []
 
 
-@pytest.mark.parametrize(("status", "headers"), [(203, {}), (206, {"range": "bytes=0-"}), (206, {})])
+@pytest.mark.parametrize(
+    ("status", "headers"), [(201, {}), (202, {}), (203, {}), (206, {"range": "bytes=0-"}), (206, {}), (207, {})]
+)
 async def test_a_page_is_looked_at_whatever_its_client_asks_for_of_it(
     status: int, headers: dict[str, str], start_gateway: Any, site: EditOrigin, client: aiohttp.ClientSession
 ) -> None:
