@@ -279,6 +279,7 @@ FAULTS: Final = (
     _n("Extra inputs are not permitted"),
     _n("JSON decode error"),
     _n("Input should be %(values)s"),
+    _n("Value error, Expected UploadFile, received: %(detail)s"),
 )
 """What is wrong with a field that was sent. Source: pydantic_core/src/errors/types.rs."""
 _LONGEST: Final = 1_000

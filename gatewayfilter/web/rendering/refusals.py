@@ -188,6 +188,14 @@ REFUSALS: Final = (
     _n("cannot read the configuration %(name)s: %(detail)s"),
     _n("cannot write the configuration %(name)s: %(detail)s"),
     _n("%(text)s is none of the lists for %(name)s; there are %(names)s"),
+    _n("the field %(name)s: %(why)s"),
+    _n("%(text)s is no address, network, MAC or user:NAME"),
+    _n("%(text)s is neither a list of the catalogue nor an http(s) address"),
+    _n("a pattern needs printable characters, not %(text)s"),
+    _n("not a host: %(text)s"),
+    _n("there are no lists for %(name)s; there are %(names)s"),
+    _n("%(name)s: 'category' must be lower-case letters, digits, '-' and '_', not %(text)s"),
+    _n("%(name)s: unknown key %(text)s"),
     _n("name a crawl task or a host, not both"),
 )
 """In the order in which they are tried: what is special stands before what is general."""

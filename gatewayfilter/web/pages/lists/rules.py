@@ -93,7 +93,7 @@ def explain(request: Request, services: Services, _: Viewer, form: Annotated[Rul
     except GatewayFilterError as caught:
         error = str(caught)
     if is_partial(request):
-        return render(request, "lists/_rule_explained.html", test=test, problem=error)
+        return render(request, "lists/_rule_explained.html", test=test, detail=error)
     context = {**_context(services, RuleFilter()), "test": test}
     return render(request, "lists/rules.html", **context, form=form, error=error, broad=False)
 

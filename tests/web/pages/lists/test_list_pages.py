@@ -108,6 +108,15 @@ def test_hostile_text_is_shown_as_text(web: Dashboard, text: str) -> None:
         assert "<img src=x" not in page.text
 
 
+def test_faults_of_rules_are_in_the_language_of_the_page(web: Dashboard) -> None:
+    chinese = {"accept-language": "zh-CN"}
+    page = web.client.post("/rules/explain", data={"rules": "/(/", "addresses": ""}, headers=chinese)
+    assert "正则表达式" in page.text
+    assert "&lt;Macro" not in page.text
+    for rules in ("", "a.example\n" * 3_000):
+        assert "Macro" not in web.client.post("/rules/explain", data={"rules": rules}).text
+
+
 def test_a_file_is_previewed_before_it_is_stored(web: Dashboard) -> None:
     file = {"file": ("my.txt", b"a.example\n@@||b.example^\n((\n")}
     preview = web.client.post("/rules/import", data={"group": "mine"}, files=file)
