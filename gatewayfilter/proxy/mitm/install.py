@@ -14,12 +14,14 @@ from functools import partial
 from typing import Final
 
 from mitmproxy import addonmanager, http
+from mitmproxy.proxy import commands, events, mode_servers
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers import tls as tls_layers
 from mitmproxy.proxy.layers.http import HttpLayer, _http1
 from mitmproxy.proxy.layers.tls import ServerTLSLayer, TLSLayer
 
 from gatewayfilter.proxy.mitm.fastpath import fast_functions, hello_reader, tls_path
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
 from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
@@ -35,6 +37,7 @@ from gatewayfilter.proxy.pages.block_page import BlockPages
 
 _MESSAGE: Final = "mitmproxy.http:MessageData"
 _unreadable: Final = ErrorAnswers.unreadable_request
+_make_completed: Final = fast_functions.make_completed
 _parse_hello: Final = hello_reader.parse_client_hello
 _PageRow: Final = partial(_Row, makes_pages=True)
 _HTTP: Final = "mitmproxy.proxy.layers.http:"
@@ -42,6 +45,9 @@ _HTTP1: Final = "mitmproxy.proxy.layers.http._http1:"
 _TLS_MODULE: Final = "mitmproxy.proxy.layers.tls:"
 _TLS: Final = f"{_TLS_MODULE}TLSLayer."
 _SERVER_TLS: Final = f"{_TLS_MODULE}ServerTLSLayer."
+_COMMANDS: Final = "mitmproxy.proxy.commands:"
+_EVENTS: Final = "mitmproxy.proxy.events:"
+_HANDLER: Final = "mitmproxy.proxy.mode_servers:ProxyConnectionHandler"
 _FIELDS: Final = "mitmproxy.coretypes.multidict:_MultiDict."
 
 REPLACEMENTS: Final[tuple[_Row, ...]] = (
@@ -58,6 +64,9 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http.Headers, "get_all", fast_functions.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),
     _Row(http.Headers, "get", fast_functions.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
     _Row(http.Headers, "__contains__", fast_functions.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
+    _Row(mode_servers, "ProxyConnectionHandler", FastConnectionHandler, SPEED, _HANDLER, "ea62ad6d35d9ec7e"),
+    _Row(commands.StartHook, "__new__", fast_functions.make_hook, SPEED, f"{_COMMANDS}StartHook.__new__", "5fd570b9d7cfe07a"),
+    _Row(events.CommandCompleted, "__new__", _make_completed, SPEED, f"{_EVENTS}CommandCompleted.__new__", "75873b88138e32ed"),
     _Row(tls_layers, "parse_client_hello", _parse_hello, SPEED, f"{_TLS_MODULE}parse_client_hello", "f2b6298062e46095"),
     _Row(TLSLayer, "receive_data", tls_path.receive_data, SPEED, f"{_TLS}receive_data", "27a803d5985345f3"),
     _Row(TLSLayer, "tls_interact", tls_path.tls_interact, SPEED, f"{_TLS}tls_interact", "bcbe8bc50bf0bafc"),

@@ -19,6 +19,7 @@ from mitmproxy.proxy.layers import modes
 from mitmproxy.proxy.mode_servers import AsyncioServerInstance, ProxyConnectionHandler
 
 from gatewayfilter.proxy.listener.listener import Handlers, Listener, OpenTunnel
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import read_directly
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
@@ -100,7 +101,7 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
     async def _handle_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tunnel: OpenTunnel) -> None:
         """Serves what is inside a tunnel, as `handle_stream` serves a redirected connection."""
         assert self._fast_path is not None
-        handler = ProxyConnectionHandler(ctx.master, reader, writer, ctx.options, self.mode)
+        handler = FastConnectionHandler(ctx.master, reader, writer, ctx.options, self.mode)
         context = FastPathContext.of(handler.layer.context, self._fast_path)
         context.server.address = tunnel.address
         handler.layer = cast("Layer", HookRunner(TunnelLayer(context, answered=tunnel.answered), self._fast_path.hooks))

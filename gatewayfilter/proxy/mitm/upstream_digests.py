@@ -116,6 +116,12 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         {"HttpStream.handle_connect_regular": "977dd088285e7b6d"},
     ),
     Reliance(
+        "mitm/fastpath/connection_handler.py",
+        "begins as it does",
+        "mitmproxy.proxy.server",
+        {"LiveConnectionHandler.__init__": "7c98652ee306d53a"},
+    ),
+    Reliance(
         "mitm/fastpath/steps.py",
         "finds the layer behind a shell",
         "mitmproxy.proxy.layers.modes",

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mitmproxy import http, options
 from mitmproxy.coretypes import multidict
+from mitmproxy.proxy import events, server_hooks
 from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
@@ -81,3 +82,11 @@ def test_a_context_is_forked_whole() -> None:
     assert set(vars(fork)) == {"client", "server", "options", "layers", "fast_path"}
     fork.layers.clear()
     assert context.layers
+
+
+def test_hooks_and_replies_are_made_as_before() -> None:
+    client = tclient_conn()
+    hook = server_hooks.ClientConnectedHook(client)
+    assert (hook.name, hook.args(), hook.blocking) == ("client_connected", [client], True)
+    reply = events.HookCompleted(hook, None)
+    assert (type(reply), reply.command, reply.reply) == (events.HookCompleted, hook, None)
