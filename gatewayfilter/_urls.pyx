@@ -64,7 +64,7 @@ cdef Py_ssize_t host_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t 
             break
         index += 1
         label = index
-    if KINDS[at(text, size, label)] & DIGIT or index - begin > LONGEST_HOST or code != SLASH:
+    if KINDS[at(text, size, label)] & DIGIT or index - begin > LONGEST_HOST:
         return -1
     return index
 
@@ -93,11 +93,11 @@ cdef Py_ssize_t path_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t 
 
 
 def plain_url(kind not None, given not None):
-    """Returns a URL of a class whose text is canonical as it is written; `None` where that is not certain."""
+    """Returns a URL of a class where its text is canonical, but for a default port; `None` where that is not certain."""
     if type(given) is not str or not PyUnicode_IS_ASCII(given):
         return None
     cdef str text = given
-    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text), begin, host, path
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text), begin, host, root, path
     if size > LONGEST_URL:
         return None
     cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(text)
@@ -110,16 +110,23 @@ def plain_url(kind not None, given not None):
     host = host_end(read, size, begin)
     if host < 0:
         return None
-    path = path_end(read, size, host)
+    root = host
+    if at(read, size, host) == 58:  # a colon
+        if not text.startswith(":443/" if begin == 8 else ":80/", host):
+            return None
+        root += 4 if begin == 8 else 3
+    if at(read, size, root) != SLASH:
+        return None
+    path = path_end(read, size, root)
     if path < 0:
         return None
     url = kind.__new__(kind)
     url.scheme = scheme
     url.host = url.netloc = PyUnicode_Substring(text, begin, host)
     url.port = ""
-    url.path = PyUnicode_Substring(text, host, path)
+    url.path = PyUnicode_Substring(text, root, path)
     url.query = PyUnicode_Substring(text, path, size)
-    url.text = text
+    url.text = text if root == host else PyUnicode_Substring(text, 0, host) + PyUnicode_Substring(text, root, size)
     url._key = None
     url._digest = None
     return url

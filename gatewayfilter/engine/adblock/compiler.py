@@ -359,10 +359,14 @@ def _score_literals(shapes: list[PatternShape]) -> dict[str, float]:
     literals = sorted({literal[:_LITERAL_LENGTH] for shape in shapes if not shape.is_host for literal in shape.literals})
     if not literals:
         return {}
-    automaton = BytesAhoCorasick([literal.encode() for literal in literals], implementation=Implementation.ContiguousNFA)
     haystack = "\n".join(literal for shape in shapes for literal in shape.literals).encode()
-    counts = Counter(map(itemgetter(0), automaton.find_matches_as_indexes(haystack, overlapping=True)))
-    for number, literal in enumerate(literals):
+    # Four hits of five are of single characters, which are counted without an automaton.
+    counts = {literal: haystack.count(literal.encode()) for literal in literals if len(literal) == 1}
+    longer = [literal for literal in literals if len(literal) > 1]
+    automaton = BytesAhoCorasick([literal.encode() for literal in longer], implementation=Implementation.ContiguousNFA)
+    hits = Counter(map(itemgetter(0), automaton.find_matches_as_indexes(haystack, overlapping=True)))
+    counts |= {literal: hits[number] for number, literal in enumerate(longer)}
+    for literal in literals:
         if any(literal in common for common in _UBIQUITOUS):
-            counts[number] += _UBIQUITOUS_COUNT
-    return {literal: len(literal) - 1.5 * log2(max(1, counts[number])) for number, literal in enumerate(literals)}
+            counts[literal] += _UBIQUITOUS_COUNT
+    return {literal: len(literal) - 1.5 * log2(max(1, counts[literal])) for literal in literals}

@@ -21,6 +21,7 @@ from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import canonical_host
 
 MAX_LINE_LENGTH = 65_536
+_LONGEST_NAME = 253
 BLANKS = "\ufeff \t\r\n"
 """Characters that are stripped from both ends of a line."""
 
@@ -65,6 +66,12 @@ _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
 _HOSTS_LINE = re.compile(
     r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?"
 )
+_PLAIN_HOSTS_LINE = re.compile(
+    r"(?:0\.0\.0\.0|127\.0\.0\.1) ((?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+    r"(?:\.(?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*\.[a-z][a-z]{0,20})",
+    re.ASCII,
+)
+"""A hosts line with one name that is canonical as it is written: nearly all of them."""
 _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
 
 
@@ -75,8 +82,9 @@ def parse_line(line: str) -> ParsedLine:
         return _COMMENT
     if len(text) > MAX_LINE_LENGTH:
         return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
-    if _HOST_RULE.fullmatch(text):  # nine lines out of ten
-        return ParsedLine(LineKind.NETWORK, (NetworkRule(text, types=ALL_TYPES),))
+    host_rule = text if _HOST_RULE.fullmatch(text) else _plain_hosts_line(text) if text[0] in "01" else ""
+    if host_rule:  # nine lines out of ten
+        return ParsedLine(LineKind.NETWORK, (NetworkRule(host_rule, types=ALL_TYPES),))
     if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
         return _COMMENT
     if _is_cosmetic(text):
@@ -92,6 +100,12 @@ def parse_line(line: str) -> ParsedLine:
         return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
     except RuleError as error:
         return ParsedLine(LineKind.REJECTED, note=str(error))
+
+
+def _plain_hosts_line(text: str) -> str:
+    """Returns the rule of a hosts line with one canonical name, "" for any other line."""
+    plain = _PLAIN_HOSTS_LINE.fullmatch(text) if len(text) < _LONGEST_NAME else None
+    return f"||{plain[1]}^" if plain and plain[1] != "localhost.localdomain" else ""
 
 
 def _parse_cosmetic(text: str) -> ParsedLine:

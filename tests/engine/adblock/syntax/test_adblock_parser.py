@@ -9,9 +9,9 @@ from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line, split_options
 from gatewayfilter.engine.adblock.syntax.preprocessor import evaluate
 from gatewayfilter.engine.adblock.syntax.rule import SAMPLE_LIMIT
-from gatewayfilter.errors import RuleError
+from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.urls import parse_url
+from gatewayfilter.urls import canonical_host, parse_url
 
 
 @pytest.mark.parametrize(
@@ -416,3 +416,15 @@ def test_hostile_lines_end_soon(begin: str, piece: str) -> None:
     for size in (8_000, 60_000, 400_000):
         builder.add_list(0, [begin + piece * (size // len(piece)), f"{begin}{piece * (size // len(piece))})"])
     AdblockMatcher(builder.build())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a.test", "_x.a-b.test", "xn--a.test", "b-.test", "1.test", "a.1", "a..test", "A.test", "a.xn--p1ai", "a" * 64 + ".b"],
+)
+def test_a_hosts_line_is_read_as_its_canonical_host(name: str) -> None:
+    try:
+        expected = [f"||{canonical_host(name)}^"]
+    except UrlError:
+        expected = []
+    assert [rule.pattern for rule in parse_line(f"0.0.0.0 {name}").rules] == expected
