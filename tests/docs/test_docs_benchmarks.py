@@ -1,0 +1,34 @@
+"""The summary of docs/benchmarks.md: its figures are those of one section below it, or of one page that the row links to."""
+
+import re
+
+import pytest
+
+from tests.docs.markdown_pages import PAGES
+
+TEXT = PAGES["docs/benchmarks.md"].text
+SUMMARY, *SECTIONS = TEXT.split("\n## ")
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?x?(?!\w)")
+LINK = re.compile(r"\[[^\]]*\]\(([\w-]+\.md)[^)]*\)")
+ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in SUMMARY.splitlines() if line.startswith("| ")][1:]
+
+
+def places(row: list[str]) -> list[str]:
+    """Returns the texts in which the figures of a row may stand: each section below, and each page that it links to."""
+    return [*SECTIONS, *(PAGES[f"docs/{name}"].text for cell in row for name in LINK.findall(cell))]
+
+
+def missing(figures: list[str], text: str) -> list[str]:
+    return [figure for figure in figures if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?!\.?\d)", text)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_the_figures_of_a_row_stand_together_below(row: list[str]) -> None:
+    figures = [figure.rstrip(",") for figure in NUMBER.findall(LINK.sub("", row[3]))]
+    assert figures
+    assert min((missing(figures, text) for text in places(row)), key=len) == []
+
+
+def test_the_summary_is_read() -> None:
+    assert len(ROWS) >= 20
+    assert missing(["99.87"], TEXT) == ["99.87"]
