@@ -218,6 +218,11 @@ class StatusFile:
         with suppress(OSError):  # the first write reports it
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the last write failed, so that the file is not up to date."""
+        return bool(self._failure)
+
     def write(self, **facts: object) -> None:
         """Writes the facts, with process id and time. A full disk is not an error here; a failure is logged when it begins."""
         document = json.dumps({"pid": os.getpid(), "at": round(time.time(), 3), **facts}).encode()

@@ -45,6 +45,7 @@ def test_a_status_that_cannot_be_written_is_no_error(tmp_path: Path, caplog: pyt
     status = StatusFile(tmp_path / "run", "proxy-0")
     (tmp_path / "run").rmdir()
     status.write(state="serving")
+    assert status.failed
     assert "cannot write proxy-0.json" in caplog.text
 
 
@@ -56,6 +57,7 @@ def test_a_lasting_failure_is_logged_once(tmp_path: Path, caplog: pytest.LogCapt
     assert caplog.text.count("cannot write") == 1
     (tmp_path / "run").mkdir()
     status.write(state="serving")
+    assert not status.failed
     (tmp_path / "run" / "proxy-0.json").unlink()
     (tmp_path / "run").rmdir()
     status.write(state="serving")

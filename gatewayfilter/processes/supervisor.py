@@ -36,8 +36,8 @@ _log = logging.getLogger(__name__)
 
 DRAIN_S = 8.0
 """How long the children may take to drain before they are killed."""
-LONGEST_WORKER_DELAY_S = 5.0
-"""The longest delay of a worker's restart while others serve."""
+LONGEST_WORKER_DELAY_S = 3.0
+"""The longest delay of a worker's restart while others serve: with the start, it is back within five seconds."""
 _FORK_SERVER_POLL_S = 0.1
 
 
@@ -189,7 +189,7 @@ class _Supervisor:
                 changed |= child.restart_if_due()
         if not self._ready and all(child.hopeless for child in self._proxies):
             raise StartupError("no proxy worker could start; the log has the reason")
-        if changed or not self._ready:
+        if changed or not self._ready or self._status.failed:
             self._write_status()
 
     def _put_ca_back(self) -> None:

@@ -71,11 +71,15 @@ class PageSpool:
         return True
 
     def _run(self) -> None:
+        failure: str | None = ""  # logged when it begins: each page that passes would be a line
         while (response := self._queue.get()) is not None:
             try:
                 self._write(response)
+                failure = ""
             except OSError as error:
-                _log.warning("cannot hand a page to the learner: %s", error.strerror)
+                if failure != error.strerror:
+                    _log.warning("cannot hand pages to the learner: %s", error.strerror)
+                failure = error.strerror
                 self._on_dropped(response.url)
             finally:
                 with self._lock:

@@ -154,9 +154,10 @@ def test_a_full_spool_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(waiting_pages(tmp_path / "spool")) == 3
 
 
-def test_a_spool_that_cannot_be_written_drops(tmp_path: Path) -> None:
+def test_a_spool_that_cannot_be_written_drops_and_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "spool").write_text("a file")
-    assert fill(tmp_path / "spool", response()) == ["http://127.0.0.1/"]
+    assert fill(tmp_path / "spool", response(), response()) == ["http://127.0.0.1/"] * 2
+    assert caplog.text.count("cannot hand pages to the learner") == 1
 
 
 @pytest.mark.parametrize(
