@@ -1,12 +1,13 @@
 """Publishing is killed at any moment, or the disk is full: the last good state serves, and no litter grows."""
 
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from gatewayfilter.sources import Subscriptions
 from gatewayfilter.sources.publish import publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
+from tests.forking_process import ForkingProcess
 from tests.sources.list_server import BUNDLED
 
 _SYSTEM_CALLS = ("write", "fsync", "rename", "symlink", "unlink", "replace")
@@ -59,8 +61,9 @@ def blocked(root: Path, number: int) -> bool:
     return engine.decide(Request(parse_url(f"http://n{number}.example/"))).reason is Reason.LEARNED
 
 
-def die_at(step: int, root: Path, full: bool) -> None:  # noqa: FBT001  of a process
+def die_at(step: int, folder_name: str, full: bool) -> None:  # noqa: FBT001  of a process
     """Publishes, and kills itself before the `step`th call that changes something on disk. Exits with 7 when there are fewer."""
+    root = Path(folder_name)
     calls = 0
 
     def dying(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,6 +87,22 @@ def die_at(step: int, root: Path, full: bool) -> None:  # noqa: FBT001  of a pro
     os._exit(7)
 
 
+def publish_in(folder_name: str) -> None:
+    publish_now(Path(folder_name))
+
+
+@pytest.fixture(scope="module")
+def dying_process() -> Iterator[ForkingProcess]:
+    with ForkingProcess(die_at) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def publishing_process() -> Iterator[ForkingProcess]:
+    with ForkingProcess(publish_in) as process:
+        yield process
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     learn(tmp_path, 1)
@@ -99,24 +118,21 @@ def litter(root: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
-def test_killed_before_any_change_on_disk(root: Path, *, full: bool) -> None:
+def test_killed_before_any_change_on_disk(root: Path, dying_process: ForkingProcess, *, full: bool) -> None:
     """Walks through all calls that change the folder: a publisher that dies before it, for each of them."""
-    context = multiprocessing.get_context("forkserver")
     learn(root, 2)
     seen: list[bool] = []
     for step in range(1, 40):
-        process = context.Process(target=die_at, args=(step, root, full))
-        process.start()
-        process.join(60)
+        code = dying_process.call(step, str(root), full)
         assert blocked(root, 1)
         seen.append(blocked(root, 2))
-        if process.exitcode == 7:
+        if code == 7:
             break
-        assert process.exitcode == -signal.SIGKILL
+        assert code == -signal.SIGKILL
         assert len(litter(root)) <= 8
         if full and not list((root / "snapshots").glob("counters-*")):
             publish_now(root)
-    assert process.exitcode == 7
+    assert code == 7
     assert len(seen) >= 7
     assert seen == sorted(seen)
     assert seen[-1]
@@ -133,22 +149,14 @@ def test_killed_before_any_change_on_disk(root: Path, *, full: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment_ms", [1, 5, 10, 20, 30, 40, 60, 80, 120])
-def test_killed_at_a_moment(root: Path, moment_ms: int) -> None:
+def test_killed_at_a_moment(root: Path, publishing_process: ForkingProcess, moment_ms: int) -> None:
     """A publisher that is killed from outside, so many milliseconds after it began, wherever it then is."""
     learn(root, 2)
-    code = (
-        "import sys; from pathlib import Path; from tests.sources.test_publish_kills import publish_now\n"
-        "print('now', flush=True); publish_now(Path(sys.argv[1]))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"now\n"
-    try:
-        process.wait(moment_ms / 1000)
-    except subprocess.TimeoutExpired:
-        process.kill()
-    process.wait(60)
-    process.stdout.close()
+    publisher = publishing_process.begin(str(root))
+    time.sleep(moment_ms / 1000)
+    with suppress(ProcessLookupError):
+        os.kill(publisher, signal.SIGKILL)
+    assert publishing_process.end() in {0, -signal.SIGKILL}
     assert blocked(root, 1)
     learn(root, 3)
     publish_now(root)

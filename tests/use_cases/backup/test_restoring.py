@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from gatewayfilter.store.backup import Part
 from gatewayfilter.use_cases.backup import Archive, Restore, Wanted, back_up, finish_interrupted, restoring
 from gatewayfilter.use_cases.backup.file_swap import FileSwap
 from gatewayfilter.use_cases.backup.state_files import Places
+from tests.forking_process import ForkingProcess
 
 SECRET = "correct horse battery"
 
@@ -280,33 +280,40 @@ def test_a_database_that_refuses_leaves_the_old_state(
     assert new.state() == before
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from gatewayfilter.store import Store
-from gatewayfilter.use_cases.backup import Restore
-from gatewayfilter.use_cases.backup.state_files import Places
-folder, backup, call, number = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-count = 0
-def audit(event, args):
-    global count
-    if event == call and str(folder) in str(args[:2]):
-        count += 1
-        if count == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-places = Places(folder, folder.parent / f"{folder.name}.toml", folder / "proxy-users", folder / "ca")
-store = Store.open(f"sqlite:///{folder / 'gatewayfilter.sqlite3'}")
-sys.addaudithook(audit)
-Restore(store, places).carry_out(backup)
-print(count)
-"""
+def restore_until(folder_name: str, backup: str, call: str, number: int) -> None:
+    """Restores, and kills itself before one file operation."""
+    folder = Path(folder_name)
+    count = 0
+
+    def audit(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal count
+        if event == call and folder_name in str(arguments[:2]):
+            count += 1
+            if count == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    places = Places(folder, folder.parent / f"{folder.name}.toml", folder / "proxy-users", folder / "ca")
+    store = Store.open(f"sqlite:///{folder / 'gatewayfilter.sqlite3'}")
+    sys.addaudithook(audit)
+    Restore(store, places).carry_out(Path(backup))
+
+
+@pytest.fixture(scope="module")
+def restoring_process() -> Iterator[ForkingProcess]:
+    with ForkingProcess(restore_until) as process:
+        yield process
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("call", "every"), [("os.rename", 1), ("os.link", 1), ("open", 6), ("os.remove", 6)])
 def test_a_killed_restore_leaves_the_old_state_or_is_completed(
-    call: str, every: int, old: Installation, make: Callable[..., Installation], tmp_path: Path
+    call: str,
+    every: int,
+    old: Installation,
+    make: Callable[..., Installation],
+    restoring_process: ForkingProcess,
+    tmp_path: Path,
 ) -> None:
     """Killed before one file operation after the other."""
     path = old.backup(tmp_path / "b")
@@ -317,8 +324,7 @@ def test_a_killed_restore_leaves_the_old_state_or_is_completed(
         new.write("words/adult.toml", "y = 2")
         new.write("pinned-apps.json", "[]")
         before = new.state()
-        command = [sys.executable, "-c", _KILLED, str(new.folder), str(path), call, str(number)]
-        code = subprocess.run(command, check=False, capture_output=True, timeout=60).returncode
+        code = restoring_process.call(str(new.folder), str(path), call, number)
         finish_interrupted(new.store, new.folder)
         after = new.state()
         is_new = [rule.pattern for rule in after["rules"]] == ["a.test", "b.test"]  # type: ignore[attr-defined]
