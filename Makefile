@@ -112,7 +112,7 @@ fuzz: $(FUZZ) ## Fuzz all readers of hostile input (ARGS="page -max_total_time=6
 	@PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz.py $(ARGS)
 
 .PHONY: chaos
-chaos: $(DEV) ## Kill processes of a running filter at random, under traffic (ARGS="--kills 200 --seed 7")
+chaos: $(DEV) ## Kill processes of a running filter, and take disk, database, network and more away (ARGS="--kills 200 --seed 7")
 	@PYTHONPATH=. $(BIN)/python tests/e2e/chaos.py $(ARGS)
 
 .PHONY: soak

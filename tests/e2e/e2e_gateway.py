@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakSet
 
 import psutil
 import trustme
@@ -108,11 +110,12 @@ class GatewayProcess:
     def stop(self) -> int:
         """Ends the filter as systemd would. Returns its exit code."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(20)
-        assert self.process.stdout is not None
-        self.process.stdout.close()
-        return code
+        process = self.process
+        process.send_signal(signal.SIGTERM)
+        until("end of the filter", lambda: process.poll() is not None, 20.0)
+        assert process.stdout is not None
+        process.stdout.close()
+        return process.returncode
 
     def kill(self) -> None:
         """Kills the filter and all its processes at once, as a power failure would."""
@@ -184,7 +187,24 @@ class GatewayProcess:
 
 
 class SiteServer(ThreadingHTTPServer):
-    """A server that takes no offence when a client leaves: nobody reads what the standard one writes to stderr about it."""
+    """A server that takes no offence when a client leaves: nobody reads what the standard one writes to stderr about it.
+
+    Its end is that of its connections too, as when a machine is switched off.
+    """
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: WeakSet[socket.socket] = WeakSet()
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def server_close(self) -> None:
+        super().server_close()
+        for one in list(self._open):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), OSError):
@@ -199,6 +219,7 @@ class Origin:
         pages: Mapping[str, tuple[str, bytes]],
         authority: trustme.CA | None = None,
         redirects: Mapping[str, str] | None = None,
+        address: tuple[str, int] = ("127.0.0.1", 0),
     ) -> None:
         self.fetches: Counter[tuple[str, str]] = Counter()
         fetches = self.fetches
@@ -221,7 +242,7 @@ class Origin:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = SiteServer(("127.0.0.1", 0), Handler)
+        self.server = SiteServer(address, Handler)
         scheme = "http"
         if authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
