@@ -20,7 +20,7 @@ _OF_DATA = (
 )
 """Faults of what was written: it would be refused again."""
 
-_REPAIR = "move it away and a new one is made (`gatewayfilter db repair` does both), or restore a backup"
+_REPAIR = "`gatewayfilter db repair` moves it away and makes a new one, into which a backup can be restored"
 _SQLITE_SENTENCES = {
     sqlite3.SQLITE_NOTADB: "{name} is not a database: " + _REPAIR,
     sqlite3.SQLITE_CORRUPT: "the database {name} is damaged: " + _REPAIR,

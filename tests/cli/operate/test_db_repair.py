@@ -41,6 +41,32 @@ def test_a_newer_database_is_set_back_to_the_copy_before_its_upgrade(cli: Cli, s
     assert "second.example" not in shown
 
 
+@pytest.mark.parametrize("damage", ["no database", "pages", "empty", "missing"])
+def test_a_backup_is_restored_over_a_damaged_state(cli: Cli, state: Path, tmp_path: Path, damage: str) -> None:
+    """Refused with one sentence that leads to the way, or done."""
+    cli("list", "add", "kept.example")
+    backup = tmp_path / "b.gfbackup"
+    assert cli("backup", backup).code == 0
+    cli("list", "add", "later.example")
+    database = state / "gatewayfilter.sqlite3"
+    for log in state.glob("gatewayfilter.sqlite3-*"):
+        log.unlink()
+    content = database.read_bytes()
+    database.write_bytes(
+        {"no database": b"x" * len(content), "pages": content[:5000] + b"\xff" * (len(content) - 5000)}.get(damage, b"")
+    )
+    if damage == "missing":
+        database.unlink()
+    if damage in {"no database", "pages"}:
+        before = database.read_bytes()
+        assert "`gatewayfilter db repair` moves it away" in cli("restore", backup).complains()
+        assert database.read_bytes() == before
+        assert cli("db", "repair").code == 0
+    assert cli("restore", backup).code == 0
+    assert [rule["pattern"] for rule in cli("list", "show", "--json").json] == [".kept.example"]
+    assert cli("db", "check").code == 0
+
+
 def test_a_damaged_database_is_made_again_from_the_snapshot(cli: Cli, state: Path) -> None:
     cli("list", "add", "--block", "first.example", "--comment", "why")
     cli("client", "add", "tablet", "--address", "192.0.2.7")

@@ -214,9 +214,9 @@ def drop_a_table(path: Path) -> None:
     [
         (dangle, "cannot be (made|opened)"),
         (make_folder, "cannot be opened"),
-        (overwrite, "is not a database: move it away"),
-        (cut_off, "is damaged: move it away"),
-        (scribble, "is damaged: move it away"),
+        (overwrite, "is not a database: `gatewayfilter db repair` moves it away"),
+        (cut_off, "is damaged: `gatewayfilter db repair` moves it away"),
+        (scribble, "is damaged: `gatewayfilter db repair` moves it away"),
         (make_foreign, "belongs to another program"),
         (make_newer, "has schema 9999, newer than this program's"),
         (drop_a_table, "no such table: frontier"),
