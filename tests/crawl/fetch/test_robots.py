@@ -174,3 +174,8 @@ def test_narrowing_changes_no_answer(lines: list[str], path: str) -> None:
     assert Protego.parse(narrowed(text, "GatewayFilter")).can_fetch(url, "GatewayFilter") == Protego.parse(text).can_fetch(
         url, "GatewayFilter"
     )
+
+
+def test_rules_of_another_agent_stay_rules_of_an_agent() -> None:
+    text = "User-Agent : Bad bot\nDisallow: /\n\nuser agent: GatewayFilter/2\nDisallow: /x\nUser-agent: *\n"
+    assert narrowed(text, "GatewayFilter/2") == text.replace("User-Agent : Bad bot", "User-Agent: other-robot")
