@@ -188,10 +188,12 @@ class Chaos:
 
     def _patiently(self, url: str, wanted: int) -> int:
         """Returns the status of a page; where connections break, of the first answer within some seconds."""
-        ends = time.monotonic() + (0.0 if wanted else 20.0)
-        while not (shown := self._status_of(url)) and time.monotonic() < ends:
-            time.sleep(0.1)
-        return shown
+        if wanted:
+            return self._status_of(url)
+        try:
+            return until(f"answer for {url}", lambda: self._status_of(url), 20.0)
+        except AssertionError:
+            return 0
 
     def _is_well(self) -> bool:
         """Returns whether pages are answered, also with the first CA, and all workers serve."""
