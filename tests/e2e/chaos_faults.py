@@ -51,7 +51,16 @@ class Scene:
 
     def workers(self) -> list[psutil.Process]:
         """The proxy workers that run."""
-        return [self.gateway.child(name) for name in ("proxy-0", "proxy-1")]
+        return [self.child(name) for name in ("proxy-0", "proxy-1")]
+
+    def child(self, name: str) -> psutil.Process:
+        """A process as the supervisor has it: what was killed leaves its own status file behind."""
+
+        def pid() -> int | None:
+            found: int | None = self.gateway.status("supervisor").get("children", {}).get(name, {}).get("pid")
+            return found if found and psutil.pid_exists(found) else None
+
+        return psutil.Process(until(f"process {name}", pid))
 
     def kill(self, *processes: psutil.Process) -> None:
         """Kills processes."""
@@ -174,7 +183,7 @@ def _damaged_database(scene: Scene) -> Iterator[None]:
         if scene.chosen.random() < 0.5:
             file.seek(0)
             file.write(bytes(100))
-    scene.kill(scene.workers()[0], scene.gateway.child("learner"))
+    scene.kill(scene.workers()[0], scene.child("learner"))
     until("worker", lambda: scene.gateway.status("proxy-0").get("state") == "serving")
     time.sleep(scene.lasts_s)
     yield
@@ -266,7 +275,7 @@ def _no_network(scene: Scene) -> Iterator[None]:
 @contextmanager
 def _limited(scene: Scene, limit: int, value: Callable[[psutil.Process], int]) -> Iterator[None]:
     """Limits all processes that were forked; those that end and come again are not limited."""
-    before = {process: process.rlimit(limit) for process in (*scene.workers(), scene.gateway.child("learner"))}
+    before = {process: process.rlimit(limit) for process in (*scene.workers(), scene.child("learner"))}
     for process, (_, hard) in before.items():
         process.rlimit(limit, (min(value(process), hard) if hard > 0 else value(process), hard))
     try:
