@@ -79,7 +79,7 @@ def test_only_blocks_and_exceptions_are_limited_to_clients() -> None:
     assert not exception.modifier
 
 
-@pytest.mark.parametrize("value", ["", "a|", "|", "'open", "~", "a|'b'c", "x" * 3 + "|" * 3])
+@pytest.mark.parametrize("value", ["", "a|", "|", "'open", "~", "a|'b'c", "'b'xc", "x" * 3 + "|" * 3])
 def test_what_cannot_be_read_is_refused(value: str) -> None:
     with pytest.raises(RuleError):
         read_clients(value)
