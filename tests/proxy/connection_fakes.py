@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.config import ProxySettings, Settings, TlsSettings
+from gatewayfilter.config import LogPrivacy, ProxySettings, Settings, TlsSettings
 from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.user_file import Users
@@ -54,7 +54,7 @@ class WireGateway(Gateway):
 
     def addon(self, settings: ProxySettings, whole: Settings | None = None) -> GatewayAddon:
         services = FilterServices(
-            self.decide, hosts=self.hosts, recorder=DecisionRecorder(self.records.append), offers=self.offers
+            self.decide, hosts=self.hosts, recorder=DecisionRecorder(self.records.append, LogPrivacy.FULL), offers=self.offers
         )
         return GatewayAddon(whole or Settings(proxy=settings), services, self.counters)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.config import LogPrivacy, ProxySettings, Settings
 from gatewayfilter.content_encoding import decode_up_to
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import CrawlRequest, PassedResponse
@@ -141,7 +141,7 @@ class Gateway:
             whole or Settings(proxy=settings),
             FilterServices(
                 self.decide,
-                recorder=DecisionRecorder(self.records.append),
+                recorder=DecisionRecorder(self.records.append, LogPrivacy.FULL),
                 offers=self.offers,
                 changes=self.changes,
                 inspect=self.inspect,
