@@ -21,8 +21,8 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest
 
 MOST_COPIED: Final = 2_000_000
 """Bytes before content decoding; the URL of a longer page is queued instead."""
-_SHOWN: Final = frozenset({200, 201, 202, 203, 206, 207, 208, 226})
-"""Statuses besides errors whose body a browser shows; 206 is the part that the client requested (`bytes=0-`: all of it)."""
+_NOT_SHOWN: Final = frozenset({204, 205})
+"""Successes whose body a browser does not show. It shows that of any other, even where the status has no meaning."""
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _MOST_ECHOABLE: Final = 4096
 """Bytes of header fields; a browser sends some 500, and a long Referer."""
@@ -40,7 +40,8 @@ def is_page(flow_request: FlowRequest, response: http.Response) -> bool:
     return (
         (flow_request.request.resource_type in PAGE_TYPES or flow_request.plain_client)
         and flow_request.request.method in {"GET", "POST"}
-        and response.status_code in _SHOWN
+        and 200 <= response.status_code < 300
+        and response.status_code not in _NOT_SHOWN
         and is_html(response.headers)
     )
 

@@ -123,7 +123,7 @@ async def test_only_pages_are_looked_at(
 
 
 @pytest.mark.parametrize(
-    ("status", "headers"), [(201, {}), (202, {}), (203, {}), (206, {"range": "bytes=0-"}), (206, {}), (207, {})]
+    ("status", "headers"), [(201, {}), (202, {}), (203, {}), (206, {"range": "bytes=0-"}), (206, {}), (207, {}), (299, {})]
 )
 async def test_a_page_is_looked_at_whatever_its_client_asks_for_of_it(
     status: int, headers: dict[str, str], start_gateway: Any, site: EditOrigin, client: aiohttp.ClientSession
