@@ -1,4 +1,4 @@
-"""Child processes and pages made ready ahead: when a person opens a page, or the one to log in.
+"""What is made ready ahead: child processes when a person opens a page, the first pages when somebody opens the one to log in.
 
 The first check of a URL does not wait for a start, nor the first page for what it reads.
 """
@@ -43,7 +43,10 @@ class ChildWarmer:
         self._greeted_at = -_GREET_S
 
     def greet(self, language: str) -> None:
-        """Makes the first pages of a person who logs in ready, at most once a minute, and wakes the children; returns at once."""
+        """Makes the first pages of a person who logs in ready, at most once a minute; returns at once.
+
+        The children wait for somebody who is logged in: they take 150 MB each.
+        """
         with self._lock:
             now = time.monotonic()
             if now < self._greeted_at + _GREET_S:
@@ -51,7 +54,6 @@ class ChildWarmer:
             self._greeted_at = now
         pages = pages_of_process()
         threading.Thread(target=warm_pages, args=(self._services, pages, language), name="page-warmer", daemon=True).start()
-        self.wake()
 
     def wake(self) -> None:
         """Starts what does not run; returns at once."""
@@ -93,11 +95,11 @@ def _begin(child: ChildProcess, job: str, value: object) -> None:
 
 
 class WakingAuthenticator:
-    """Identifies as another one does, and wakes the children when a person opens a page, or the one to log in.
+    """Identifies as another one does; wakes the children when a person opens a page, and greets who opens the one to log in.
 
     Args:
         inner: identifies.
-        warmer: starts the children.
+        warmer: starts the children, and reads pages ahead.
     """
 
     def __init__(self, inner: Authenticator, warmer: ChildWarmer) -> None:
