@@ -56,9 +56,16 @@ class Deliveries:
         """Returns whether reading of this partition has begun."""
         return partition in self._partitions
 
-    def begin(self, partition: int, offset: int, note: str) -> str:
-        """Begins reading a partition at an offset that was committed with a note. Returns the note to commit there now."""
-        begun = (int(note) if note.isascii() and note.isdecimal() and len(note) < 4 else 0) + 1
+    def begin(self, partition: int, offset: int, note: str, *, again: bool = False) -> str:
+        """Begins reading a partition at an offset that was committed with a note. Returns the note to commit there now.
+
+        Args:
+            partition: which.
+            offset: where.
+            note: that was committed with it, `""` for none.
+            again: this process has begun there before and lives: that counts once.
+        """
+        begun = (int(note) if note.isascii() and note.isdecimal() and len(note) < 4 else 0) + (not again)
         careful_until = offset + (SPAN + 1) * self._window if begun >= CAREFUL else -1
         with self._one:
             self._partitions[partition] = _Partition(offset, begun, offset, careful_until)

@@ -37,6 +37,9 @@ GRACE_S: Final = 10.0
 _DELIVERY_S: Final = 60.0
 _FETCHED_KB: Final = 32_768
 """Messages that are fetched ahead: with the window, the bound of memory."""
+_DEAD_KEY: Final = 1_000
+_DEAD_BYTES: Final = MESSAGE_BYTES - 65_536
+"""Of a message that a dead letter repeats: one that came compressed may be longer than a message that can be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class ModuleRunner:
         self._module = module
         self._counters = counters
         self._away_since = 0.0
+        self._begun: dict[int, int] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set; what is in work is finished then, or comes to another member.
@@ -81,7 +85,7 @@ class ModuleRunner:
         """
         while not stop.is_set():
             try:
-                session = _Session(self._options, self._module, self._counters, self._noted)
+                session = _Session(self._options, self._module, self._counters, self._noted, self._begun)
             except KafkaException as error:
                 raise ConfigError(f"Kafka: {error.args[0].str()}") from error
             try:
@@ -105,13 +109,29 @@ class ModuleRunner:
 
 
 class _Session:
-    """One connection of a module."""
+    """One connection of a module.
 
-    def __init__(self, options: RunnerOptions, module: CrawlModule, counters: Counters, noted: Callable[[str], None]) -> None:
+    Args:
+        options: how it runs.
+        module: does the work.
+        counters: where it is counted.
+        noted: is told of faults of Kafka, and of its answers.
+        begun: at which offset of each partition this process has begun last, in this connection or one before.
+    """
+
+    def __init__(
+        self,
+        options: RunnerOptions,
+        module: CrawlModule,
+        counters: Counters,
+        noted: Callable[[str], None],
+        begun: dict[int, int],
+    ) -> None:
         self._options = options
         self._module = module
         self._counters = counters
         self._noted = noted
+        self._begun = begun
         self._deliveries = Deliveries(options.window)
         self._tasks: set[asyncio.Task[None]] = set()
         self._failed: KafkaException | None = None
@@ -190,7 +210,8 @@ class _Session:
             letters = self._module.given_up(value, reason)
         try:
             if reason:
-                await self._sent(self._options.topics.dead, message.key() or b"", value, _place(message, self._topic, reason))
+                place = _place(message, self._topic, reason)
+                await self._sent(self._options.topics.dead, (message.key() or b"")[:_DEAD_KEY], value[:_DEAD_BYTES], place)
             for letter in letters:
                 await self._sent(self._options.topics.of(letter.channel), letter.key, letter.value)
         except KafkaException as error:  # the offset stays: the message comes again
@@ -232,8 +253,10 @@ class _Session:
         place = TopicPartition(self._topic, partition)
         (found,) = self._consumer.committed([place], 10.0)
         at_it = found.offset == offset or (found.offset < 0 and offset == 0)
-        note = self._deliveries.begin(partition, offset, (found.metadata or "") if at_it else "")
+        again = self._begun.get(partition) == offset  # the connection ended, not the process: no message did that
+        note = self._deliveries.begin(partition, offset, (found.metadata or "") if at_it else "", again=again)
         self._consumer.commit(offsets=[TopicPartition(self._topic, partition, offset, note)], asynchronous=False)
+        self._begun[partition] = offset
 
     def _commit(self) -> None:
         """Commits what is done. A failure passes: the next time commits more."""
