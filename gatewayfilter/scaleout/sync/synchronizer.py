@@ -6,7 +6,8 @@ from one of others: nothing is sent back to where it came from, and after an out
 changed the same field, what reached the shared state first stands. No clock is read.
 
 Values have versions that rise, inside of what is authenticated. A gateway remembers the newest that it has met of each field: an
-older one, which somebody without the key has written back, is refused, and the newer one shared again above it.
+older one, which somebody without the key has written back, is refused, and the newer one shared again above it, by gateways that
+have it: one that could not take it over is silent.
 """
 
 import json
@@ -187,23 +188,25 @@ class Synchronizer:
         return len(changes) - len(refused)
 
     def _send(self, texts: Mapping[str, str], remote: Mapping[str, str] | None) -> int:
-        """Shares what was changed here; with the whole shared state at hand, also what it has lost."""
-        base = self._state.base
-        wanted = {name: text for name, text in texts.items() if base.get(name) != digest_of_text(text)}
+        """Shares what was changed here; with the whole shared state at hand, also what it has lost, removals included."""
+        base, newest = self._state.base, self._state.newest
         gone = digest_of_text(GONE)
-        wanted |= {name: GONE for name, digest in base.items() if name not in texts and digest != gone}
-        wanted |= {name: texts.get(name, GONE) for name in self._replayed if name not in wanted}
+        again = {name: texts.get(name, GONE) for name in self._replayed}
+        again = {name: text for name, text in again.items() if newest[name][1] == digest_of_text(text)}
         if remote is not None:
-            wanted |= {name: text for name, text in texts.items() if name not in remote and name not in wanted}
+            kept = {name: GONE for name, digest in base.items() if digest == gone} | dict(texts)
+            again |= {name: text for name, text in kept.items() if name not in remote and name not in self._replayed}
+        changed = {name: text for name, text in texts.items() if base.get(name) != digest_of_text(text)}
+        changed |= {name: GONE for name, digest in base.items() if name not in texts and digest != gone}
+        wanted = again | changed
         if wanted:
-            newest = self._state.newest
             versions = {name: newest.get(name, (0, ""))[0] + 1 for name in wanted}
             self._shared.put({name: self._codec.seal(name, text, versions[name]) for name, text in wanted.items()})
             digests = {name: digest_of_text(text) for name, text in wanted.items()}
             base.update(digests)
             newest.update({name: (versions[name], digest) for name, digest in digests.items()})
-            self._replayed.clear()
             self._counters.add("sync_sent", len(wanted))
+        self._replayed.clear()
         return len(wanted)
 
     def _tell(self, reasons: set[str]) -> None:

@@ -173,6 +173,41 @@ def test_an_older_value_that_is_written_back_is_refused(make: Callable[..., Gate
     assert late.rules() == {(".a.test", "second")}
 
 
+def test_a_gateway_that_refused_the_newest_value_does_not_help_an_older_one_back(
+    make: Callable[..., Gateway], shared: MemoryState
+) -> None:
+    north, south = make("north"), make("south")
+    north.store.policies.change(lambda _: [(Policy("p"), True), (Policy("q"), True), (Group("g", "p"), True)], 1.0)
+    settle(north, south)
+    old = {name: value for name, value in shared.held.items() if name == "item:group:g"}
+    south.store.policies.change(lambda found: [(found.policies["q"], False)], 2.0)
+    north.store.policies.change(lambda _: [(Group("g", "q"), True)], 2.0)
+    settle(north, south)
+    assert [one.store.policies.read().groups["g"].policy for one in (north, south)] == ["q", "p"]
+    for whole in (False, True):
+        shared.put(old)
+        south.sync.step(whole=whole)
+        settle(south, north)
+        assert north.store.policies.read().groups["g"].policy == "q"
+        assert shared.held["item:group:g"] != old["item:group:g"]
+
+
+def test_what_was_removed_is_shared_again_after_a_loss(make: Callable[..., Gateway], shared: MemoryState) -> None:
+    north, late = make("north"), make("late")
+    for number in range(6):
+        north.block(f"h{number}.test", f"{number}")
+    settle(north, late)
+    for rule in north.store.lists.rules():
+        north.store.lists.remove_rule(rule.rule_id)
+    north.sync.step()
+    shared.held.clear()
+    shared.stream.clear()
+    shared.number, shared.epoch = 0, "f"
+    settle(north, late)  # it was away while the rule was removed
+    assert north.rules() == late.rules() == set()
+    assert settle(north, late) == 0
+
+
 @pytest.mark.parametrize(
     ("field", "text"),
     [
