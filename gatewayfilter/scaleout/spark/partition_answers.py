@@ -111,7 +111,7 @@ class _Partition:
         self._number = number
         self._answering = Answering(JsonReader())
         self._records = _File(wanted.folder, RECORDS, number)
-        self._dead: list[dict[str, Any]] = []
+        self._dead = _File(wanted.folder, DEAD, number)
         self._counts = PartitionCounts(wanted.window_s)
 
     def answer(self, values: Sequence[bytes], places: Places) -> _Answered:
@@ -150,8 +150,9 @@ class _Partition:
             self._records.write(found.records)
         if found.counted is not None:
             self._counts.add(*found.counted, time.time())
-        self._dead += [stored for _, stored in found.dead]
         wanted = self._wanted
+        if wanted.folder and found.dead:
+            self._dead.write(pa.RecordBatch.from_pylist([stored for _, stored in found.dead], schema=ROWS))
         dead = [letter for letter, _ in found.dead] if wanted.dead_topic else []
         topics = [wanted.output_topic] * len(found.answers) + [wanted.dead_topic] * len(dead)
         sent = [*found.answers, *dead]
@@ -162,12 +163,11 @@ class _Partition:
     def finish(self) -> None:
         """Completes the files."""
         self._records.close()
-        if not self._wanted.folder:
-            return
-        for part, rows, schema in ((DEAD, self._dead, ROWS), (COUNTS, self._counts.rows(self._rules.version), COUNT)):
-            file = _File(self._wanted.folder, part, self._number)
-            file.write(pa.RecordBatch.from_pylist(rows, schema=schema))
-            file.close()
+        self._dead.close()
+        if self._wanted.folder:
+            counts = _File(self._wanted.folder, COUNTS, self._number)
+            counts.write(pa.RecordBatch.from_pylist(self._counts.rows(self._rules.version), schema=COUNT))
+            counts.close()
 
 
 class _File:

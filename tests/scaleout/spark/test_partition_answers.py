@@ -96,6 +96,15 @@ def test_letters_are_those_of_the_worker_and_poison_is_one_of_them(monkeypatch: 
     assert next(row["error"] for row in dead if row["offset"] == 5) == "internal error: RuntimeError: poison"
 
 
+def test_dead_letters_do_not_pile_up_in_memory(tmp_path: Path) -> None:
+    batches = [_messages([b"{"] * 3, first) for first in (0, 3)]
+    answers = answer_partition(iter(batches), RULES, Wanted(str(tmp_path)), 0)
+    next(answers)
+    assert [path.name[:6] for path in (tmp_path / "dead").iterdir()] == ["_part-"]  # written while the task goes on
+    assert list(answers)
+    assert parquet.ParquetFile(tmp_path / "dead" / "part-00000.snappy.parquet").metadata.num_rows == 6
+
+
 def test_a_full_disk_is_no_poison(tmp_path: Path) -> None:
     """A task that cannot write fails, and Spark runs it again; no message of it becomes a dead letter."""
     blocked = tmp_path / "file"
