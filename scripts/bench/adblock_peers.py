@@ -1,7 +1,7 @@
 """The Adblock engines for Node and the native crate `adblock`, each in a process of its own that runs one round after the other.
 
 The packages for Node are installed by npm into peers/node_modules, which git ignores, at the versions below; cargo builds the
-crate in a temporary folder. Without node, npm or cargo they are left out, with the reason.
+crate, into peers/.cache, which git ignores too. Without node, npm or cargo they are left out, with the reason.
 """
 
 import json
@@ -116,7 +116,7 @@ def node_peers(lists: Sequence[str]) -> Iterator[dict[str, Peer]]:
 
 @contextmanager
 def native_peer(lists: Sequence[str]) -> Iterator[Peer | str]:
-    """Yields the crate `adblock` over these lists, or why there is none. Building it takes a minute."""
+    """Yields the crate `adblock` over these lists, or why there is none. Building it takes a minute the first time."""
     if shutil.which("cargo") is None:
         yield "cargo is not installed"
         return
@@ -125,12 +125,12 @@ def native_peer(lists: Sequence[str]) -> Iterator[Peer | str]:
         (root / "src").mkdir()
         (root / "Cargo.toml").write_text(_MANIFEST, encoding="utf-8")
         shutil.copy(FOLDER / "native.rs", root / "src" / "main.rs")
-        command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(root / "target")]
+        command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(FOLDER / ".cache")]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
         if done.returncode:
             yield f"cargo could not build it: {done.stderr.strip()[-300:]}"
             return
-        peer = Peer([str(root / "target/release/peer"), str(REQUESTS), *(str(DATA / "lists" / one) for one in lists)], root)
+        peer = Peer([str(FOLDER / ".cache/release/peer"), str(REQUESTS), *(str(DATA / "lists" / one) for one in lists)], root)
         try:
             yield peer
         finally:

@@ -33,7 +33,7 @@ from browsing_web import Page as WebPage
 from browsing_web import Web, make_graph, read_graph
 from playwright.sync_api import Browser, Error, Page, Request, Response, sync_playwright
 from playwright.sync_api import ProxySettings as BrowserProxy
-from proxy_peers import squid
+from proxy_peers import cpu_seconds, squid
 
 from gatewayfilter.config import Http2Clients, ProxySettings, Settings
 from gatewayfilter.proxy.worker import run_worker
@@ -85,9 +85,7 @@ class Road:
         total = 0.0
         for pid in self.pids:
             main = psutil.Process(pid)
-            for process in (main, *main.children(recursive=True)):
-                times = process.cpu_times()
-                total += times.user + times.system
+            total += sum(cpu_seconds(process.pid) for process in (main, *main.children(recursive=True)))
         return total
 
 

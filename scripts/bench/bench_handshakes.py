@@ -25,7 +25,7 @@ from bench_browsing import DIRECT, SQUID, STOCK, Road, roads
 from browsing_web import Web, make_graph
 
 _LENGTH: Final = re.compile(rb"(?i)\ncontent-length: *([0-9]+)")
-_FIELDS: Final = (
+FIELDS: Final = (
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36\r\n"
     'sec-ch-ua: "Chromium";v="140", "Not=A?Brand";v="24"\r\nsec-ch-ua-mobile: ?0\r\nsec-ch-ua-platform: "Linux"\r\n'
     "Accept: image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8\r\nSec-Fetch-Site: cross-site\r\n"
@@ -55,7 +55,7 @@ class _Client:
                 answer += made.recv(4096) or _fail(answer)
             session = self._sessions.get(host) if self._resumes else None
             with self._context.wrap_socket(made, server_hostname=host, session=session) as tls:
-                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{_FIELDS}\r\n".encode())
+                tls.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{FIELDS}\r\n".encode())
                 got = b""
                 while not _is_whole(got):
                     got += tls.recv(65536) or _fail(got)

@@ -137,13 +137,18 @@ class Web:
         return "127.0.0.1 localhost\n" + "".join(f"127.0.1.{number + 1} {host}\n" for number, host in enumerate(self.hosts))
 
     @property
+    def http2_hosts(self) -> list[str]:
+        """The hosts that speak HTTP/2, and HTTP/1.1 too."""
+        return [host for number, host in enumerate(self.hosts) if _speaks_http2(number)]
+
+    @property
     def authority(self) -> Path:
         """The certificate of the authority that issued those of the hosts."""
         return self._folder / "ca.pem"
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
-        """Serves it, on port 443 of each host's address.
+        """Serves it, on ports 80 and 443 of each host's address.
 
         Raises:
             SystemExit: there is no nginx.
@@ -158,6 +163,10 @@ class Web:
         finally:
             process.terminate()
             process.wait(10)
+
+    def add(self, kind: str, number: int, size: int) -> tuple[bytes, ...]:
+        """Adds a file, `/KIND/NUMBER/…` of each host. Returns its body as it is sent where gzip is accepted, and unpacked."""
+        return self._write(f"{kind}-{number}", self._body(kind, size), packed=_KINDS[kind].text)
 
     def _host(self, real: str) -> int:
         number = self._own.get(real)
@@ -192,11 +201,14 @@ class Web:
                 pixel = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
                 return pixel + self._chance.randbytes(size - len(pixel))
 
-    def _write(self, name: str, body: bytes, *, packed: bool) -> None:
+    def _write(self, name: str, body: bytes, *, packed: bool) -> tuple[bytes, ...]:
         (self._folder / "files").mkdir(exist_ok=True)
         (self._folder / "files" / name).write_bytes(body)
-        if packed:
-            (self._folder / "files" / f"{name}.gz").write_bytes(gzip.compress(body, 6, mtime=0))
+        if not packed:
+            return (body,)
+        small = gzip.compress(body, 6, mtime=0)
+        (self._folder / "files" / f"{name}.gz").write_bytes(small)
+        return small, body
 
     def _page(self, number: int, requests: Sequence[tuple[str, str]]) -> Page:
         head: list[str] = []
@@ -245,7 +257,8 @@ class Web:
         places = "".join(_place(self._folder, name, kind) for name, kind in {**_KINDS, "page": _DOCUMENT}.items())
         (self._folder / "places.conf").write_text(places)
         servers = "".join(
-            f" server {{ listen 127.0.1.{number + 1}:443 ssl{' http2' if number % 10 < _WITH_HTTP2 else ''};"
+            f" server {{ listen 127.0.1.{number + 1}:80;"
+            f" listen 127.0.1.{number + 1}:443 ssl{' http2' if _speaks_http2(number) else ''};"
             f" server_name {host}; ssl_certificate {number}.pem; ssl_certificate_key {number}.pem; include places.conf; }}\n"
             for number, host in enumerate(self.hosts)
         )
@@ -259,6 +272,10 @@ class Web:
             f" uwsgi_temp_path {self._folder}/d; scgi_temp_path {self._folder}/e; sendfile on; tcp_nopush on;\n{servers}}}\n"
         )
         return path
+
+
+def _speaks_http2(number: int) -> bool:
+    return number % 10 < _WITH_HTTP2
 
 
 def _place(folder: Path, name: str, kind: _Kind) -> str:

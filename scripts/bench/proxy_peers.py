@@ -5,11 +5,17 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 PLACES = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
 CERTGEN = Path("/usr/lib/squid/security_file_certgen")
+
+
+def cpu_seconds(pid: int) -> float:
+    """Returns user and system time of all threads of a process so far, by the kernel's clock: in nanoseconds, not in ticks."""
+    return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3), which Python does not have
 
 
 def _command(name: str) -> str | None:

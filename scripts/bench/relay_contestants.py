@@ -5,7 +5,6 @@ import multiprocessing
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Final
 import psutil
 from bench_proxy import free_port, wait_for, wait_until_serving, worker_parts
 from filter_process import Filter
+from proxy_peers import cpu_seconds
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
@@ -43,8 +43,8 @@ class Contestant:
     secure_port: int = 0
 
     def cpu_s(self) -> float:
-        """User and system time of all its threads so far, by the kernel's clock of the process: in nanoseconds, not in ticks."""
-        return time.clock_gettime((~self.pid << 3) | 2)  # clock_getcpuclockid(3), which Python does not have
+        """User and system time of all its threads so far."""
+        return cpu_seconds(self.pid)
 
     def rss_mb(self) -> float:
         """Resident memory."""
