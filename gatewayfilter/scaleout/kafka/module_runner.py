@@ -18,6 +18,7 @@ from gatewayfilter.errors import ConfigError
 from gatewayfilter.scaleout.kafka.deliveries import Deliveries
 from gatewayfilter.scaleout.kafka.module_topics import MESSAGE_BYTES
 from gatewayfilter.scaleout.kafka.sender import quiet
+from gatewayfilter.scaleout.unreadable_batches import UnreadableBatches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -138,6 +139,7 @@ class _Session:
         topics = options.topics
         common: dict[str, Any] = {"bootstrap.servers": topics.brokers, "client.id": "gatewayfilter", **topics.properties}
         self._consumer = Consumer({**common, **_CONSUMER, "group.id": options.group}, logger=quiet)
+        self._unreadable = UnreadableBatches(self._consumer)
         self._producer = Producer({**common, **_PRODUCER}, logger=quiet)
         self._topic = topics.of(options.channel)
 
@@ -175,16 +177,20 @@ class _Session:
 
     async def _take(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            fault = message.error()
-            if fault is not None:
+            fault, passed = message.error(), self._unreadable.passed(message)
+            if fault is not None and passed is None:
                 if fault.fatal():
                     raise KafkaException(fault)
                 self._noted(fault.str())
                 continue
             self._noted("")
-            partition, offset = message.partition() or 0, message.offset() or 0
+            partition, offset = message.partition() or 0, message.offset() or 0 if passed is None else passed
             if not self._deliveries.knows(partition):
                 await asyncio.to_thread(self._begin, partition, offset)
+            if passed is not None:
+                self._deliveries.take(partition, offset)
+                self._deliveries.done(partition, offset)
+                continue
             hopeless = not self._deliveries.take(partition, offset)
             task = asyncio.create_task(self._work(message, partition, offset, hopeless=hopeless))
             self._tasks.add(task)

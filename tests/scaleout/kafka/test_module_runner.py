@@ -16,6 +16,7 @@ from tests.e2e.e2e_gateway import until
 
 kafka = pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.services
+BOMB = b"bomb"
 
 
 @dataclass
@@ -37,8 +38,18 @@ class Reader:
         broker.sessions += 1
 
     def consume(self, count: int, _: float) -> list[Any]:
-        first, self._next = self._next, min(self._next + count, len(self._broker.jobs))
-        return [_Message(offset, self._broker.jobs[offset]) for offset in range(first, self._next)]
+        found: list[Any] = []
+        while len(found) < count and self._next < len(self._broker.jobs):
+            text = self._broker.jobs[self._next]
+            if text == BOMB:  # it is told of by the first offset of its batch, and read again until it is passed over
+                found.append(_Message(self._broker.jobs.index(BOMB), b"", kafka.KafkaError(kafka.KafkaError._BAD_COMPRESSION)))
+                break
+            found.append(_Message(self._next, text))
+            self._next += 1
+        return found
+
+    def seek(self, place: Any) -> None:
+        self._next = place.offset
 
     def committed(self, places: Sequence[Any], _: float) -> list[Any]:
         return [kafka.TopicPartition(places[0].topic, 0, *self._broker.committed)]
@@ -54,8 +65,14 @@ class Reader:
 class _Message:
     place: int
     text: bytes
+    fault: Any = None
 
-    def error(self) -> None: ...
+    def error(self) -> Any:
+        return self.fault
+
+    def topic(self) -> str:
+        return "t.jobs"
+
     def partition(self) -> int:
         return 0
 
@@ -137,3 +154,12 @@ async def test_nothing_is_given_up_while_a_topic_is_missing(monkeypatch: pytest.
     counters = await worked(broker, monkeypatch, enough)
     assert sorted(broker.sent) == [("t.pages", b"a"), ("t.pages", b"b")]
     assert "crawl_dead_letters" not in counters
+
+
+async def test_batches_that_cannot_be_decompressed_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker([b"a", BOMB, BOMB, BOMB, b"b"])
+    counters = await worked(broker, monkeypatch, lambda: broker.committed[0] == 5)
+    assert broker.sent == [("t.pages", b"a"), ("t.pages", b"b")]
+    assert (broker.sessions, counters) == (1, {"crawl_messages": 2})
+    broker = Broker([BOMB])
+    await worked(broker, monkeypatch, lambda: broker.committed[0] == 1)

@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.scaleout.stream.worker.answers import Places
 from gatewayfilter.scaleout.stream.worker.bounded_call import BoundedCall, StuckCallError
+from gatewayfilter.scaleout.unreadable_batches import UnreadableBatches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,8 +138,9 @@ class StreamWorker:
             producer.init_transactions(10.0)
             consumer.subscribe(list(options.topics.incoming))
             _log.info("working on %s as a member of %s", ", ".join(options.topics.incoming), options.group)
+            unreadable = UnreadableBatches(consumer)
             while not self._stop.is_set():
-                messages = _good(consumer.consume(options.batch, 1.0))
+                messages = _good(consumer.consume(options.batch, 1.0), unreadable)
                 if messages:
                     self._answer_all(consumer, producer, messages)
         finally:
@@ -220,8 +222,8 @@ def _commit(producer: Producer, places: list[TopicPartition], group: object) -> 
     producer.commit_transaction(10.0)
 
 
-def _good(messages: list[Message]) -> list[Message]:
-    """Returns the messages among what was consumed.
+def _good(messages: list[Message], unreadable: UnreadableBatches) -> list[Message]:
+    """Returns the messages among what was consumed; passes over what is unreadable.
 
     Raises:
         KafkaException: a fault that does not pass.
@@ -229,8 +231,11 @@ def _good(messages: list[Message]) -> list[Message]:
     found = []
     for message in messages:
         fault = message.error()
+        passed = unreadable.passed(message)
         if fault is None:
             found.append(message)
+        elif passed is not None:
+            continue
         elif fault.fatal() or fault.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001  # the library's own name
             raise KafkaException(fault)
         elif fault.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
