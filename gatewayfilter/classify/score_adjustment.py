@@ -22,7 +22,7 @@ GREATEST_SHIFT = 0.5
 
 OVER, UNDER = 1.25, 0.75
 """Limits: where a decision by certainty takes a score to; the operator's own second opinion comes after it, in the grey zone."""
-PASSAGE_FROM = 0.999
+PASSAGE_FROM = 0.9985
 """Certainty from which on a passage counts for its page: a long page has many passages."""
 PASSAGE_CERTAINTY = BLOCKED_FROM[Strictness.STANDARD]
 """Certainty of a page of which one passage alone is beyond doubt."""

@@ -42,13 +42,13 @@ GROUPS = {
     "warnings": ("zh_hardneg_antifraud",),
 }  # fmt: skip
 """Harmless pages by what they are like; some sets have a bound of their own besides."""
-MARGINS = {"html": 0.05}
-"""Log-odds by which pages of a group of few pages stay below the knots."""
+MARGINS = {"html": 0.5, "warnings": 0.5, "general": 0.3, "apps": 0.2, "near": 0.2}
+"""Log-odds by which the pages of a group stay below the knots: others like them, which nobody has seen, lie around them."""
 DESCRIBED = "described"
 FOUND: Mapping[str, tuple[float, float]] = {
     "en_gambling_pages": (0.985, 4.0),
     "zh_gambling_pages": (0.98, 3.0),
-    "zh_adult_titles": (0.96, 1.0),
+    "zh_adult_titles": (0.96, 2.5),
     "en_agora_drugs": (0.96, 1.0),
     "en_malware_lures": (0.85, 1.5),
     "en_phishkit_html": (0.3, 0.15),
@@ -64,7 +64,7 @@ _SETS = {"daily": 0.024, "ordinary": 0.018, "mail": 0.005, "sites": 0.0036, "war
 _RELAXED_SETS = {"daily": 0.004, "ordinary": 0.004, "mail": 0.001, "sites": 0.001, "warnings": 0.001}
 MOST_BLOCKED: tuple[Mapping[str, float], ...] = (
     {"html": 0.04, "general": 0.015, "apps": 0.04, "messages": 0.05, "near": 0.06, "described": 0.12, **_STRICT_SETS},
-    {"html": 0.0, "general": 0.0017, "apps": 0.005, "messages": 0.009, "near": 0.01, "described": 0.05, **_SETS},
+    {"html": 0.0, "general": 0.0016, "apps": 0.005, "messages": 0.009, "near": 0.01, "described": 0.05, **_SETS},
     {"html": 0.0, "general": 0.0004, "apps": 0.002, "messages": 0.002, "near": 0.003, "described": 0.006, **_RELAXED_SETS},
 )
 """Share of the harmless pages of each group that a strictness may block, in the order of `BLOCKED_FROM`."""
