@@ -53,7 +53,8 @@ def read_line(line_format: LineFormat, line: str, reject: Reject) -> list[str] |
         raise RuleError("not UTF-8 text")
     if _CONTROL.search(text):
         raise RuleError("control characters in it")
-    return line_format.read(_COMMENT_TAIL.sub("", text), reject)
+    entry = _COMMENT_TAIL.sub("", text)
+    return line_format.read(entry, reject) if entry.strip() else None  # lines may hold other blanks alone, such as U+0085
 
 
 def _read_hosts(text: str, reject: Reject) -> list[str]:

@@ -308,3 +308,9 @@ def test_names_survive_every_host_format(names: list[str]) -> None:
     for form, list_format in (("{}", DOMAINS), ("address=/{}/0.0.0.0", DNSMASQ), ("{}", UT1)):
         text = "\n".join(form.format(name) for name in names)
         assert read(text, list_format)[0] == [f".{name}" for name in names]
+
+
+@pytest.mark.parametrize("line", ["\x85", "\u2003 # a comment"])
+@pytest.mark.parametrize("list_format", LINE_FORMATS)
+def test_lines_of_unusual_blanks_are_blank(list_format: ListFormat, line: str) -> None:
+    assert read_line(LINE_FORMATS[list_format], line, lambda _: None) is None
