@@ -10,8 +10,8 @@ from gatewayfilter.classify.lexicon.lexicon import Category
 from gatewayfilter.classify.lexicon.match_filter import Role
 from gatewayfilter.classify.score import ZoneHits
 
-LONG_PAGE = 3_000
-"""Bytes of visible text from which on a page has passages."""
+LONG_PAGE = 1_500
+"""Bytes of visible text above which a page has passages: an offer of some hundred is lost among as few."""
 LETTERS, IDEOGRAPHS = 1_200, 480
 """Characters in which the words of a passage stand, by script."""
 MARGIN = 4

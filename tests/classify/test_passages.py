@@ -87,13 +87,15 @@ def test_a_passage_beyond_doubt_makes_the_page_certain() -> None:
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize(("language", "filler", "least"), [("en", FILLER, 0.4), ("zh", CHINESE, 0.2)])
+@pytest.mark.parametrize(
+    ("writer", "filler", "least"), [("fourth-en", FILLER, 0.4), ("fourth-zh", CHINESE, 0.2), ("trade-en", FILLER, 0.7)]
+)
 def test_other_text_does_not_hide_an_offer(
-    in_use: PageClassifier, language: str, filler: str, least: float, *, hidden: bool
+    in_use: PageClassifier, writer: str, filler: str, least: float, *, hidden: bool
 ) -> None:
     """Ten times as much harmless text, before the offer, or hidden beside it; docs/classification.md has the figures."""
     found = []
-    for site in list(sites(f"fourth-{language}", "report"))[::3]:
+    for site in list(sites(writer, "report"))[::3]:
         offer = "".join(f"<p>{html.escape(part)}</p>" for part in (site.title, *site.parts))
         other = f"<p>{filler}</p>" * (10 * len(offer) // len(filler))
         other = f'<div style="display:none">{other}</div>' if hidden else other
