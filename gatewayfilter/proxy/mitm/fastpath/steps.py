@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from mitmproxy import http
 from mitmproxy.proxy import commands, layer
+from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 
 type Sent = list[commands.SendData]
 type Commands = Iterator[commands.Command]
@@ -49,6 +50,8 @@ class CompletedHooks:
         self._last = ran[-1] if ran else None
         self._waits = waits
         self._live = flow.live
+        meant = flow.request.data
+        self._target = meant.host, meant.port, meant.scheme, meant.authority
 
     def run(self, hook: commands.StartHook) -> bool:
         """Runs a hook unless it ran; returns False when it has to wait."""
@@ -57,6 +60,9 @@ class CompletedHooks:
             return self._hooks.run_or_defer(hook)
         self._ran.discard(kind)
         self._flow.live = self._live  # the stream has just set it to True; a hook may have killed the flow
+        if kind is HttpRequestHeadersHook:  # and where the request leads, by the tunnel: a hook may have led it elsewhere
+            meant = self._flow.request.data
+            meant.host, meant.port, meant.scheme, meant.authority = self._target
         if self._waits is None or kind is not self._last:
             return True
         self._hooks.defer(hook, self._waits)

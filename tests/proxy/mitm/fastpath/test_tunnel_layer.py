@@ -155,3 +155,40 @@ async def test_other_protocols_inside_tls_reach_their_origin_by_tls(
         head = b"CONNECT localhost:%d HTTP/1.1\r\n\r\n" % served.sockets[0].getsockname()[1]
         got = await send(gateway, head, tls=client_tls, name="localhost", inside=b"\0\1\2raw", early=False)
         assert got == b"heard \0\1\2raw"
+
+
+@pytest.mark.parametrize("fast_path", [True, False])
+async def test_a_hook_leads_later_requests_elsewhere_as_well(
+    fast_path: bool,  # noqa: FBT001  a column
+    start_gateway: StartGateway,
+) -> None:
+    """Where a request leads is set by the tunnel before the hook of its headers, and must not be set again after it."""
+
+    class Leads:
+        name = "leads"
+
+        def requestheaders(self, flow: Any) -> None:
+            if flow.request.path != "/0":
+                flow.request.data.port = second.sockets[0].getsockname()[1]
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = b"%d" % writer.get_extra_info("sockname")[1]
+        while await reader.readuntil(b"\r\n\r\n"):
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(port), port))
+
+    async with (
+        await asyncio.start_server(answer, "127.0.0.1", 0) as first,
+        await asyncio.start_server(answer, "127.0.0.1", 0) as second,
+        start_gateway(fast_path=fast_path) as gateway,
+    ):
+        gateway.master.addons.add(Leads())
+        ports = [b"%d" % one.sockets[0].getsockname()[1] for one in (first, second, second)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        writer.write(b"CONNECT localhost:%b HTTP/1.1\r\nHost: localhost:%b\r\n\r\n" % (ports[0], ports[0]))
+        assert await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(10):
+            for number, port in enumerate(ports):
+                writer.write(b"GET /%d HTTP/1.1\r\nHost: localhost:%b\r\n\r\n" % (number, ports[0]))
+                assert await reader.readuntil(b"\r\n\r\n")
+                assert await reader.readexactly(len(port)) == port
+        writer.close()
