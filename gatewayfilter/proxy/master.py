@@ -22,6 +22,7 @@ from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
 from gatewayfilter.proxy.listener.listener import Admission, Handlers, Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
+from gatewayfilter.proxy.mitm.adoption import OriginAdoption
 from gatewayfilter.proxy.mitm.early_response import open_streams, respond_early
 from gatewayfilter.proxy.mitm.event_loop import limit_connecting, use_resolver
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath
@@ -112,7 +113,10 @@ class LeanMaster(master.Master):
             # Clients of a gateway have global IPv6 addresses; who may reach it is for its firewall to say.
             block_global=settings.proxy.mode != "transparent",
         )
-        fast_path = FastPath.of(hooks, self.options) if hooks is not None else None
+        fast_path = None
+        if hooks is not None:
+            adoption = OriginAdoption(self._shared, self._guard, hooks, self._proxyserver.connections)
+            fast_path = FastPath.of(hooks, self.options, adoption)
         mode = mode_specs.ProxyMode.parse(settings.proxy.mode)
         self._instance = GatewayServer(mode, self._proxyserver, self._make_listener, fast_path)
 

@@ -48,6 +48,17 @@ class FairSemaphore:
         self._open += 1
 
     async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+    def enter_at_once(self) -> bool:
+        """Enters unless that would have to wait. Returns whether it did; `leave` ends it."""
+        if self._open >= _MOST_AT_ONCE:
+            return False
+        self._open += 1
+        return True
+
+    def leave(self) -> None:
+        """Lets the next one go ahead."""
         self._open -= 1
         while self._waiting:
             turn = self._waiting.popleft()

@@ -18,13 +18,13 @@ import asyncio
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mitmproxy.connection import Client, ConnectionState, Server
+from mitmproxy.connection import Client, Connection, ConnectionState, Server
 from mitmproxy.proxy import layer
 from mitmproxy.proxy.layers.tls import ServerTLSLayer, TlsEstablishedServerHook
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
@@ -37,7 +37,7 @@ from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader
 from gatewayfilter.proxy.mitm.fastpath.steps import behind
 from gatewayfilter.proxy.mitm.fastpath.tls_path import holds_data
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
-from gatewayfilter.proxy.mitm.sharing import Adopted, Key, sharing_of
+from gatewayfilter.proxy.mitm.sharing import Adopted, Key, Sharing, sharing_of
 from gatewayfilter.proxy.mitm.tls_config import GatewayTlsConfig
 from gatewayfilter.proxy.mitm.upstream import set_on
 from gatewayfilter.proxy.tunnel.resolver import AddressInfo
@@ -144,10 +144,8 @@ class SharedOrigins:
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Notes what connection the running task opens."""
-        sharing = sharing_of(data.server)
-        if sharing is not None and self._most and data.server.address is not None and data.server.transport_protocol == "tcp":
-            sharing.key = _key_of(data.server, data.client)
-            _connecting.set(data.server)
+        self.note_key(data.server, data.client)
+        _connecting.set(data.server)
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Notes whose connection it is."""
@@ -183,18 +181,39 @@ class SharedOrigins:
         """
         server = _connecting.get()
         sharing = sharing_of(server) if server is not None else None
-        origin = self._origins.get(sharing.key) if sharing is not None and sharing.key is not None else None
-        if origin is None or sharing is None or not sharing.may_adopt:
+        if sharing is None or sharing.key not in self._origins or not sharing.may_adopt:
             return None
         await asyncio.sleep(0)  # mitmproxy notes the task of a connection after it has begun, and expects it to wait
-        addresses = {info[4][0] for info in found}
-        while (taken := self._next_of(origin, addresses)) is not None:
+        return self.take_for(sharing, lambda: {info[4][0] for info in found})
+
+    def take_for(self, sharing: Sharing, addresses: Callable[[], Container[str]]) -> asyncio.Transport | None:
+        """Returns the transport of an idle connection with a key, which is noted as adopted; `None` where there is none.
+
+        Args:
+            sharing: what was noted on the connection that is to be opened.
+            addresses: returns those that it may lead to.
+        """
+        origin = self._origins.get(sharing.key) if sharing.key is not None else None
+        if origin is None:
+            return None
+        wanted = addresses()
+        while (taken := self._next_of(origin, wanted)) is not None:
             if self._is_usable(taken):
                 sharing.adopted, sharing.opened_at = taken.tls, taken.tls.opened_at
                 self._counters.add("origin_connections_shared")
                 return taken.transport
             self._close(taken)
         return None
+
+    def may_have(self, key: Key | None) -> bool:
+        """Returns whether there is a connection with a key, in the pool or of a client."""
+        return key in self._origins
+
+    def note_key(self, server: Server, client: Client) -> None:
+        """Notes what another connection must equal to be shared with one."""
+        sharing = sharing_of(server)
+        if sharing is not None and self._most and server.address is not None and server.transport_protocol == "tcp":
+            sharing.key = _key_of(server, client)
 
     def drop(self, parked: _Parked) -> None:
         """Closes a connection that is kept."""
@@ -211,7 +230,7 @@ class SharedOrigins:
             self._sweeper.cancel()
             self._sweeper = None
 
-    def _next_of(self, origin: _Origin, addresses: set[str]) -> _Parked | None:
+    def _next_of(self, origin: _Origin, addresses: Container[str]) -> _Parked | None:
         for parked in reversed(origin.parked):  # the one used last is the least likely to be closed
             if _peer_of(parked.transport) in addresses:
                 self._remove(parked)
@@ -308,11 +327,15 @@ def start_handshake(self: ServerTLSLayer) -> layer.CommandGenerator[None]:
         yield from _start_handshake(self)
         return
     yield from self.start_tls()
-    before, conn = sharing.adopted.before, self.conn
+    take_over(self.conn, sharing.adopted.before)
+    yield TlsEstablishedServerHook(TlsData(self.conn, self.context, self.tls))
+    yield from self._handshake_finished(None)
+
+
+def take_over(conn: Connection, before: Server) -> None:
+    """Sets on a connection from the pool what its handshake had set when another client had it."""
     conn.certificate_list, conn.timestamp_tls_setup = before.certificate_list, before.timestamp_tls_setup
     conn.alpn, conn.cipher, conn.tls_version = before.alpn, before.cipher, before.tls_version
-    yield TlsEstablishedServerHook(TlsData(conn, self.context, self.tls))
-    yield from self._handshake_finished(None)
 
 
 def _key_of(server: Server, client: Client) -> Key:

@@ -6,7 +6,7 @@ connection again: what was judged is what is connected to, whatever a name resol
 
 import asyncio
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, Final
@@ -27,7 +27,7 @@ from gatewayfilter.model import Action, Reason, Request, Verdict
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
 from gatewayfilter.proxy.request.flow_request import read_flow, read_tunnel
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
-from gatewayfilter.proxy.tunnel.resolver import AddressInfo
+from gatewayfilter.proxy.tunnel.resolver import AddressInfo, known_addresses
 from gatewayfilter.telemetry import Counters
 
 INTERNAL: Final = Verdict(Action.BLOCK, Reason.INTERNAL_ADDRESS)
@@ -164,6 +164,20 @@ class ReachGuard:
             return host
         return self._hosts.enforced_address(host, client, _user.get()) or host
 
+    def known_addresses(self, data: ServerConnectionHookData) -> Container[str]:
+        """Returns the addresses that a connection may lead to now, as `admitted_here`; none where they have to be looked up."""
+        assert data.server.address is not None
+        host, port = data.server.address[:2]
+        client, user = _client_of(data), self._logged_in.get(data.client.id, "")
+        led_to = (self._hosts.enforced_address(host, client, user) if self._hosts is not None else None) or host
+        try:
+            found = known_addresses(asyncio.get_running_loop(), led_to, port)
+        except (OSError, UnicodeError):  # whoever connects tells the client
+            return ()
+        if found is None or self._has_parent:
+            return ()
+        return {info[4][0] for info in self._admissible(client, host, found, host if self._transparent else "")}
+
     def admitted(self, client: str, host: str, found: Sequence[AddressInfo], *, destination: str = "") -> Sequence[AddressInfo]:
         """Returns the addresses of a host that a client may be connected to, in their order.
 
@@ -176,6 +190,13 @@ class ReachGuard:
         Raises:
             InternalAddressError: none is left.
         """
+        left = self._admissible(client, host, found, destination)
+        if not left:
+            self._counters.add("internal_refused")
+            raise InternalAddressError
+        return left
+
+    def _admissible(self, client: str, host: str, found: Sequence[AddressInfo], destination: str) -> Sequence[AddressInfo]:
         kinds = [self._kind_of(info[4][0]) for info in found]
         if not any(kinds):  # the usual case: all are public
             return found
@@ -187,9 +208,6 @@ class ReachGuard:
             target = Target.DESTINATION if address == destination else named
             if self._reach.admits(client, target, address, kind, links):
                 left.append(info)
-        if not left:
-            self._counters.add("internal_refused")
-            raise InternalAddressError
         return left
 
 

@@ -1,12 +1,14 @@
 """The context that the layers of a connection share where the fast path is in use, and the options that they read."""
 
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
+from mitmproxy import http
 from mitmproxy.options import Options
 from mitmproxy.proxy.context import Context
 
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
+from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 
 
 class FrozenOptions(Options):
@@ -29,6 +31,14 @@ class FrozenOptions(Options):
         raise AttributeError(f"{name} is frozen")
 
 
+class AdoptsOrigins(Protocol):
+    """What takes idle connections to origins from the keep-alive pool: `adoption.OriginAdoption`."""
+
+    def adopt(self, http_layer: Any, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
+        """Returns the origin's side of a connection for a request whose HTTP layer has none; `None` when nothing was done."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FastPath:
     """What the fast path needs beside the layers of a connection; one for each worker.
@@ -37,18 +47,20 @@ class FastPath:
         hooks: runs hooks.
         options: mitmproxy's, read once.
         keeps_bodies: an option requires bodies to be kept or measured, which the fast path does not do.
+        origins: takes connections from the keep-alive pool; `None` where a command has to.
     """
 
     hooks: Hooks
     options: FrozenOptions
     keeps_bodies: bool
+    origins: AdoptsOrigins | None = None
 
     @classmethod
-    def of(cls, hooks: Hooks, current: Options) -> Self:
+    def of(cls, hooks: Hooks, current: Options, origins: AdoptsOrigins | None = None) -> Self:
         """Returns the fast path for options that do not change any more."""
         options: Any = FrozenOptions(current)
         keeps = options.stream_large_bodies or options.body_size_limit or options.store_streamed_bodies
-        return cls(hooks, options, bool(keeps))
+        return cls(hooks, options, bool(keeps), origins)
 
 
 class FastPathContext(Context):

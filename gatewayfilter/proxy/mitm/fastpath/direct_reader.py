@@ -58,16 +58,23 @@ class DirectReader:
         handler: the connection handler; its layers get the bytes.
         connection: where they come from.
         reader, writer: the stream that is replaced.
+        begun: nothing is to be read by way of the stream, but what it has.
     """
 
     def __init__(
-        self, handler: ConnectionHandler, connection: Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self,
+        handler: ConnectionHandler,
+        connection: Connection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        begun: bool = False,
     ) -> None:
         self._handler = handler
         self._connection = connection
         self._reader = reader
         self._transport = writer.transport
-        self._completed = False
+        self._completed = begun
         self._protocol: _DirectProtocol | None = None
 
     @property

@@ -6,6 +6,7 @@ mitmproxy searches all addons for the methods of each hook, in a new task each: 
 `CachedAddonManager` replaces the `AddonManager` of one master. `HookRunner` is the top layer of one connection.
 """
 
+import asyncio
 import inspect
 import logging
 from collections import deque
@@ -42,22 +43,24 @@ class CachedAddonManager(addonmanager.AddonManager):
     def __init__(self, master: Any) -> None:
         super().__init__(master)  # type: ignore[no-untyped-call]
         self._table: dict[str, tuple[Callable[..., Any], ...]] = {}
+        self._at_once: dict[str, bool] = {}
+        self._late: set[asyncio.Future[None]] = set()
         self._unfinished: dict[int, Awaitable[None]] = {}
 
     def add(self, *addons: object) -> None:
         """Adds addons to the end of the chain."""
-        self._table.clear()
+        self._forget()
         super().add(*addons)  # type: ignore[no-untyped-call]
 
     def remove(self, addon: object) -> None:
         """Removes an addon."""
-        self._table.clear()
+        self._forget()
         super().remove(addon)  # type: ignore[no-untyped-call]
 
     def clear(self) -> None:
         """Removes all addons."""
         super().clear()  # type: ignore[no-untyped-call]
-        self._table.clear()
+        self._forget()
 
     def handlers(self, name: str) -> tuple[Callable[..., Any], ...]:
         """Returns the methods of a hook, in the order of the addons."""
@@ -66,6 +69,21 @@ class CachedAddonManager(addonmanager.AddonManager):
             methods = (getattr(addon, name, None) for addon in addonmanager.traverse(self.chain))
             found = self._table[name] = tuple(method for method in methods if callable(method))
         return found
+
+    def run_at_once(self, name: str) -> bool:
+        """Returns whether no method of a hook waits: none is a coroutine function, or has ever returned something to wait for."""
+        found = self._at_once.get(name)
+        if found is None:
+            found = self._at_once[name] = not any(map(inspect.iscoroutinefunction, self.handlers(name)))
+        return found
+
+    def run_now(self, name: str, subject: object) -> None:
+        """Runs a hook of which `run_at_once` holds. If it waits for the first time, that goes on beside what follows."""
+        waits = self.call(name, subject)
+        if waits is not None:
+            task = asyncio.ensure_future(waits)
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
 
     def run(self, event: hooks.Hook) -> Awaitable[None] | None:
         """Runs a hook. Returns what remains when one of its methods has to wait, else `None`."""
@@ -85,6 +103,7 @@ class CachedAddonManager(addonmanager.AddonManager):
                 _log.exception("hook %s failed", name)
             else:
                 if waits is not None and inspect.isawaitable(waits):
+                    self._at_once[name] = False
                     return self._finish(waits, handlers[position + 1 :], name, arguments)
         return None
 
@@ -116,6 +135,10 @@ class CachedAddonManager(addonmanager.AddonManager):
             await self.trigger_event(event)
         if self.handlers("update") and isinstance(subject := event.args()[0], flow.Flow):
             await self.trigger_event(hooks.UpdateHook([subject]))
+
+    def _forget(self) -> None:
+        self._table.clear()
+        self._at_once.clear()
 
     async def _finish(
         self, waits: Awaitable[None], rest: tuple[Callable[..., Any], ...], name: str, arguments: tuple[object, ...]

@@ -60,8 +60,9 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     waits = hooks.call("request", flow)
     if waits is not None or flow.response is not None or flow.error is not None or flow.request is not request:
         return rest(waits, HttpRequestHeadersHook, HttpRequestHook)
-    client = _idle_connection(http_layer, flow)
-    if client is None or meant.content or meant.trailers or not _is_framed_as_before(fields, meant.headers.fields):
+    plain = not meant.content and not meant.trailers and _is_framed_as_before(fields, meant.headers.fields)
+    client = _idle_connection(http_layer, flow) if plain else None
+    if client is None:
         return rest(None, HttpRequestHeadersHook, HttpRequestHook)
     stream.context.server = flow.server_conn = client.conn  # type: ignore[assignment]
     stream.client_state = stream.state_done
@@ -100,7 +101,7 @@ def _end_of_request(server: GatewayHttp1Server) -> Commands:
 
 
 def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
-    """Returns the connection that `HttpLayer.get_connection` would find, when it is open and idle."""
+    """Returns the connection that `HttpLayer.get_connection` would find, when it is open and idle, or one from the pool."""
     wanted = flow.request.data
     address = (wanted.host, wanted.port)
     tls = wanted.scheme == b"https"
@@ -122,7 +123,8 @@ def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayH
                     return None
                 idle = client.stream_id is None and client.request is None and client.state == client.read_headers
                 return client if idle and not client.buf else None
-    return None
+    origins = http_layer.context.fast_path.origins
+    return origins.adopt(http_layer, flow) if origins is not None else None
 
 
 def _is_framed_as_before(before: object, fields: Fields) -> bool:

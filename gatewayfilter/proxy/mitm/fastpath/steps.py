@@ -20,6 +20,14 @@ class Hooks(Protocol):
         """Returns the methods of a hook."""
         ...
 
+    def run_at_once(self, name: str) -> bool:
+        """Returns whether no method of a hook waits."""
+        ...
+
+    def run_now(self, name: str, subject: object) -> None:
+        """Runs a hook of which `run_at_once` holds."""
+        ...
+
     def call(self, name: str, subject: object) -> Awaitable[None] | None:
         """Runs a hook. Returns what remains when it has to wait."""
         ...

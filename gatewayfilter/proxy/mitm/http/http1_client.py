@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http._base import HttpEvent, ReceiveHttp
 from mitmproxy.proxy.layers.http._events import (
@@ -38,6 +39,14 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     ReceiveTrailers = ResponseTrailers
     _first: int | None = None
     """The stream of the first request on this connection; 0 where another client's came first."""
+
+    @classmethod
+    def idle(cls, context: Context) -> Self:
+        """Returns the side of a connection on which another client's requests were answered."""
+        made = cls(context)
+        made.state = made.read_headers
+        made._first = 0
+        return made
 
     @property
     def has_answered(self) -> bool:
