@@ -100,7 +100,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/fastpath/steps.py",
-        "finds the layer behind a shell; pauses layers; `command.blocking = self` marks what a layer waits for",
+        "finds the layer behind a shell; pauses layers, `command.blocking = self` marks it; beginning.py chooses as NextLayer",
         "mitmproxy.proxy.layer",
         {
             "Layer.__init__": "87fe7850690de5a5",
@@ -218,7 +218,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/fastpath/direct_reader.py",
-        "takes the place of the stream; keeps the order of events and the back pressure",
+        "takes the place of the stream; keeps order and back pressure; adoption.py opens connections as `open_connection`",
         "mitmproxy.proxy.server",
         {
             "ConnectionHandler.__init__": "f695401fcc32e556",
@@ -309,7 +309,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/next_layer.py",
-        "are made for connections that pass unread, or by TLS",
+        "are made for connections by TLS; fastpath/beginning.py does the work of `receive_handshake_data`",
         "mitmproxy.proxy.layers.tls",
         {"ClientTLSLayer": "49ca18ac451dac18"},
     ),
@@ -372,7 +372,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/shared_origins.py",
-        "begins a layer whose handshake is done",
+        "begins a layer whose handshake is done; fastpath/beginning.py takes the steps of one",
         "mitmproxy.proxy.layers.tls",
         {"TLSLayer.start_tls": "c0abce4564814890", "TLSLayer.receive_handshake_data": "f6eb20aba0ee5071"},
     ),

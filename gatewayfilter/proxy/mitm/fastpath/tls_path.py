@@ -18,6 +18,7 @@ from mitmproxy.proxy import commands, events, layer, tunnel
 from mitmproxy.proxy.layers.tls import ClientTLSLayer, ServerTLSLayer, TLSLayer
 from OpenSSL import SSL
 
+from gatewayfilter.proxy.mitm.fastpath.beginning import choose, shake_hands
 from gatewayfilter.proxy.mitm.fastpath.exchange import take
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer, closing
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
@@ -28,6 +29,8 @@ _SIZE: Final = 262_144
 _BUFFER: Final = _ffi.new("char[]", _SIZE)
 """Every worker has one event loop, and nothing else runs between a read into this and the copy out of it."""
 _AT: Final = _ffi.new("char **")
+_BEGINNINGS: Final[tuple[list[type[events.Event]], ...]] = ([], [events.Start], [events.Start, events.DataReceived])
+"""What usually has waited for the end of a handshake."""
 
 
 def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
@@ -38,6 +41,9 @@ def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
         return _http(inner, event)  # type: ignore[arg-type]
     if kind is ClientTLSLayer or kind is ServerTLSLayer:
         return _tls(inner, event)  # type: ignore[arg-type]
+    if kind is layer.NextLayer:
+        chosen = choose(inner, event)  # type: ignore[arg-type]
+        return deliver(chosen, event) if isinstance(chosen, layer.Layer) else chosen
     return inner.handle_event(event)
 
 
@@ -94,7 +100,8 @@ def _tls(tls: TLSLayer, event: events.DataReceived) -> Sent | Commands:
             return tls.handle_event(event)
         return _seal_all(tls, deliver(tls.child_layer, event), [])
     if not _is_open(tls) or _is_special(tls):
-        return tls.handle_event(event)
+        shakes = type(tls) is ClientTLSLayer and tls.tunnel_state is tunnel.TunnelState.ESTABLISHING and tls._paused is None  # noqa: SLF001
+        return _handshake(tls, event) if shakes and not _is_special(tls) else tls.handle_event(event)  # type: ignore[arg-type]
     plain, closed, error = _open(tls.tls, event.data)
     if closed or error is not None:
         return process(tls, _after(tls, plain, closed=closed, error=error))
@@ -103,6 +110,21 @@ def _tls(tls: TLSLayer, event: events.DataReceived) -> Sent | Commands:
     if not plain:
         return first
     return _seal_all(tls, deliver(tls.child_layer, events.DataReceived(tls.conn, plain)), first)
+
+
+def _handshake(tls: ClientTLSLayer, event: events.DataReceived) -> Sent | Commands:
+    """Takes a step of a handshake, and hands on what came with its end."""
+    result = shake_hands(tls, event)
+    if not isinstance(result, tuple):
+        return result
+    sent, waited = result
+    undecided = tls.child_layer
+    if type(undecided) is not layer.NextLayer or [type(one) for one in waited] not in _BEGINNINGS:
+        return chain(sent, process(tls, _handle(tls, [], chain.from_iterable(map(undecided.handle_event, waited)))))
+    undecided.events += waited[:1]
+    if len(waited) < 2:
+        return sent
+    return _seal_all(tls, deliver(undecided, cast("events.DataReceived", waited[1])), sent)
 
 
 def _seal_all(tls: TLSLayer, result: Sent | Commands, first: Sent) -> Sent | Commands:
