@@ -101,7 +101,7 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
     async def _handle_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tunnel: OpenTunnel) -> None:
         """Serves what is inside a tunnel, as `handle_stream` serves a redirected connection."""
         assert self._fast_path is not None
-        handler = FastConnectionHandler(ctx.master, reader, writer, ctx.options, self.mode)
+        handler = FastConnectionHandler(ctx.master, reader, writer, self._fast_path.options, self.mode)
         context = FastPathContext.of(handler.layer.context, self._fast_path)
         context.server.address = tunnel.address
         handler.layer = cast("Layer", HookRunner(TunnelLayer(context, answered=tunnel.answered), self._fast_path.hooks))

@@ -138,6 +138,7 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         self._now = now
         self._for_clients: SSL.Context | None = None
         self._for_origins: SSL.Context | None = None
+        self._usual: bool | None = None
         self._leaves: Bounded[tuple[object, ...], _Leaf] = Bounded(MOST_CERTIFICATES)
         self._sessions: Bounded[_Peer, _Resumable] = Bounded(_MOST_SESSIONS)
         self._http2_alone: Bounded[tuple[object, ...], None] = Bounded(_MOST_SESSIONS)
@@ -150,6 +151,7 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         if self.certstore is not before:
             self.certstore = GatewayCertStore.of(self.certstore)
         self._for_clients = self._for_origins = None
+        self._usual = None
         self._leaves.clear()
         self._sessions.clear()
 
@@ -293,14 +295,16 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
 
     def _is_usual(self) -> bool:
         """Returns whether options differ in nothing that depends on the connection."""
-        found: Any = ctx.options
-        return found.http2 and not (
-            found.client_certs
-            or found.ssl_insecure
-            or found.add_upstream_certs_to_client_chain
-            or found.ciphers_client
-            or found.ciphers_server
-        )
+        if self._usual is None:
+            found: Any = ctx.options
+            self._usual = found.http2 and not (
+                found.client_certs
+                or found.ssl_insecure
+                or found.add_upstream_certs_to_client_chain
+                or found.ciphers_client
+                or found.ciphers_server
+            )
+        return self._usual
 
 
 def _ssl(made: SSL.Connection) -> Any:
