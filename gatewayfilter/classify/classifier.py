@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gatewayfilter.classify.imitated_services import ImitatedServices
+from gatewayfilter.classify.known_content import KnownContent, content_key
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.login_clone import CATEGORY as CLONE_CATEGORY
 from gatewayfilter.classify.login_clone import MAX_LENGTH as MAX_CLONE_LENGTH
-from gatewayfilter.classify.login_clone import find_login_clone
+from gatewayfilter.classify.login_clone import find_login_clone, may_be_login_clone
 from gatewayfilter.classify.models.linear_model import LinearModel
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.normalize.views import changed_lines
@@ -45,7 +46,7 @@ class Explained:
 
 
 class PageClassifier:
-    """Judges pages by the words of a lexicon. Immutable; safe to share between threads.
+    """Judges pages by the words of a lexicon. Immutable, but for what it remembers; safe to share between threads.
 
     Args:
         lexicon: the words.
@@ -55,6 +56,7 @@ class PageClassifier:
         texts: reads the text and gives the certainty that decides; `None` for words alone.
         strictness: certainty from which on a page is blocked.
         services: sites whose login pages are imitated; `None` finds no login clones.
+        remembers: judgements of content that `classify_page` keeps for the same content at other URLs; none changes by that.
     """
 
     def __init__(
@@ -66,7 +68,10 @@ class PageClassifier:
         texts: TextModel | None = None,
         strictness: Strictness = Strictness.STANDARD,
         services: ImitatedServices | None = None,
+        *,
+        remembers: int = 0,
     ) -> None:
+        self._known = KnownContent(remembers) if remembers else None
         self._services = services
         self._rules = rules
         self._texts = texts
@@ -89,7 +94,15 @@ class PageClassifier:
         URL alone.
         Never raises; linear in the body, of which `MAX_BODY` bytes are read; a PDF file takes 5 s at most.
         """
-        return self._judged(page)[1]
+        key = None if self._known is None or self._counts_url(page) else content_key(page)
+        if self._known is None or key is None:
+            return self._judged(page)[1]
+        if (known := self._known.get(key)) is not None:
+            return known
+        text, found = self._judged(page)
+        if not self._may_be_clone(page, text):
+            self._known.put(key, found)
+        return found
 
     def classify_with_parts(self, page: Page) -> tuple[Classification, PageParts]:
         """Judges a page as `classify_page` does, and returns what stands on it as well; the markup is read once for both."""
@@ -125,6 +138,20 @@ class PageClassifier:
         text, charset = self._read(page)
         read, found = self._by_label(page, text, self._classify(text, charset))
         return read, self._with_fields(page, self._with_login_clone(page, read, found))
+
+    def _counts_url(self, page: Page) -> bool:
+        """Returns whether the URL counts in a judgement, or what came with the page; a PDF file may be cut short by its time."""
+        if page.ignored or is_pdf(page.content_type, page.body):
+            return True
+        if self._rules is not None and self._rules.rule_for(page.final_url) is not None:
+            return True
+        return any(found.hits for found in self._hits(plain_text("", page.final_url)))
+
+    def _may_be_clone(self, page: Page, text: PageText) -> bool:
+        if self._services is None or page.content_type not in HTML_TYPES or text.length() > MAX_CLONE_LENGTH:
+            return False
+        html = decode(page.body[:MAX_BODY], page.headers.get("content-type", "")).text
+        return may_be_login_clone(html, text.title, self._services)
 
     def _with_login_clone(self, page: Page, text: PageText, found: Classification, html: str | None = None) -> Classification:
         """Returns the judgement of a page that takes credentials in the name of another site, else the judgement as it is."""

@@ -117,15 +117,17 @@ def find_login_clone(html: str, url: str, title: str, text: str, services: Imita
 
     Never raises. A page of more than `MAX_LENGTH` bytes of text costs nothing, one without such a field one search in its markup.
     """
-    if len(text) > MAX_LENGTH:
+    if len(text) > MAX_LENGTH or not may_be_login_clone(html, title, services):
         return None
-    likely = likely_credentials(html)
-    if not likely:
-        return None
-    if likely == {Credential.LOGIN} and not _may_be_named(html, title, services):
-        return None  # subscriptions to newsletters, mostly
     forms = read_forms(html)
     return None if forms is None else login_clone(forms, url, title, text, services)
+
+
+def may_be_login_clone(html: str, title: str, services: ImitatedServices) -> bool:
+    """Returns whether a page may be a login clone at some URL: it has such a field. Costs one search in its markup."""
+    likely = likely_credentials(html)
+    # Subscriptions to newsletters, mostly, have a field for an address and nothing else.
+    return bool(likely) and (likely != {Credential.LOGIN} or _may_be_named(html, title, services))
 
 
 def _may_be_named(html: str, title: str, services: ImitatedServices) -> bool:

@@ -42,7 +42,7 @@ class ReloadingClassifier:
         clock: seconds, monotonic.
         extractor: as for `PageClassifier`; so is `rules`, which follow their folder themselves.
         topics: whether the text model decides beside the words, where a folder holds one.
-        strictness: as for `PageClassifier`.
+        strictness: as for `PageClassifier`; so is `remembers`.
 
     Raises:
         ClassifyError: the words cannot be used at the start, when there are no last good ones.
@@ -57,7 +57,9 @@ class ReloadingClassifier:
         *,
         topics: bool = True,
         strictness: Strictness = Strictness.STANDARD,
+        remembers: int = 0,
     ) -> None:
+        self._remembers = remembers
         self._strictness = strictness
         self._rules = rules
         self._topics = topics
@@ -68,9 +70,7 @@ class ReloadingClassifier:
         self._look_at = clock() + CHECK_EVERY_S
         self._seen = self._signature()
         self._version = self._digest()
-        self._current = load_classifier(
-            self._folders, self._extractor, self._rules, topics=self._topics, strictness=self._strictness
-        )
+        self._current = self._load()
 
     def classify_page(self, page: Page) -> Classification:
         """Judges a fetched page, as `PageClassifier` does."""
@@ -111,14 +111,22 @@ class ReloadingClassifier:
                 return
             self._seen = signature  # before the files are read: one that changes meanwhile is read again
             version = self._digest()
-            self._current = load_classifier(
-                self._folders, self._extractor, self._rules, topics=self._topics, strictness=self._strictness
-            )
+            self._current = self._load()
             self._version = version
         except ClassifyError as error:
             _log.warning("%s; pages are judged by the words as they were before", error)
         else:
             _log.info("words or model have changed: %d words in use", self._current.lexicon.word_count())
+
+    def _load(self) -> PageClassifier:
+        return load_classifier(
+            self._folders,
+            self._extractor,
+            self._rules,
+            topics=self._topics,
+            strictness=self._strictness,
+            remembers=self._remembers,
+        )
 
     def _digest(self) -> str:
         return words_version(self._folders, topics=self._topics, strictness=self._strictness)
@@ -136,6 +144,7 @@ def load_classifier(
     *,
     topics: bool = True,
     strictness: Strictness = Strictness.STANDARD,
+    remembers: int = 0,
 ) -> PageClassifier:
     """Returns the classifier by the words and the models that stand in these folders; the last model of each kind counts.
 
@@ -149,7 +158,8 @@ def load_classifier(
     reading = _text_model(folders) if topics else None
     named = _services_file(folders)
     services = ImitatedServices.load(named) if named is not None else None
-    return PageClassifier(Lexicon.load(folders), models[-1] if models else None, extractor, rules, reading, strictness, services)
+    lexicon, model = Lexicon.load(folders), models[-1] if models else None
+    return PageClassifier(lexicon, model, extractor, rules, reading, strictness, services, remembers=remembers)
 
 
 def _services_file(folders: Sequence[Path]) -> Path | None:

@@ -30,6 +30,8 @@ from gatewayfilter.wiring import learning_sink, open_store, recognition, rule_bo
 _log = logging.getLogger(__name__)
 
 _MOST_TO_LEARN: Final = 64
+_MOST_KNOWN: Final = 4_096
+"""Judgements of content that are kept for the same content at other URLs: some 4 MB."""
 
 
 def run_inspector(settings: Settings, channel: socket.socket) -> None:
@@ -65,6 +67,7 @@ class _Remembering(ReloadingClassifier):
             rules=rule_book(settings),
             topics=settings.classify.topics,
             strictness=settings.classify.strictness,
+            remembers=_MOST_KNOWN,
         )
         self._recent: OrderedDict[int, tuple[Page, Classification, str]] = OrderedDict()
 
