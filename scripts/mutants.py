@@ -1,7 +1,8 @@
 """Mutation testing: random small faults, one at a time, in a copy of the checkout, against the tests of their room.
 
 `make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails, or when the tests do
-not end in time. First run the test files that name the module, then the quick tests of its room. Survivors are listed with
+not end in time. All tests run once without a mutant, and nothing is tried where one fails. Then, for each mutant, first the test
+files that name its module, then the quick tests of its room. Survivors are listed with
 file, line and change: each is a missing test, or code whose change cannot be seen.
 
 Left alone: annotations, docstrings, log calls, module-level constants (bounds and time limits), `__repr__`, and modules that are
@@ -203,6 +204,11 @@ class Trial:
         finally:
             place.write_text(good)
 
+    def red(self, mutants: Sequence[Mutant]) -> str:
+        """Returns what fails without a mutant, among the tests that mutants are tried against; else an empty string."""
+        tests = sorted({test for mutant in mutants for some in suites_of(mutant.path) for test in some})
+        return self._fails(self._copy(), tests)
+
     def _copy(self) -> Path:
         if (copy := getattr(self._own, "copy", None)) is None:
             with self._lock:
@@ -256,12 +262,18 @@ def suites_of(path: Path) -> tuple[list[str], list[str]]:
 
 
 def run_room(room: str, options: argparse.Namespace) -> tuple[int, list[Mutant]]:
-    """Tries the mutants of a room. Returns how many were tried, and those that survived."""
+    """Tries the mutants of a room. Returns how many were tried, and those that survived.
+
+    Raises:
+        SystemExit: the tests fail without a mutant: each would count as killed.
+    """
     mutants = choose(room, options.sample, options.seed)
-    deadline = time.monotonic() + options.minutes * 60
     tried, survivors = 0, []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         trial = Trial(Path(folder), options.most_s)
+        if failed := pool.submit(trial.red, mutants).result():
+            raise SystemExit(f"{room}: the tests fail without a mutant: {failed}")
+        deadline = time.monotonic() + options.minutes * 60
 
         def one(mutant: Mutant) -> str | None:
             return trial.killed_by(mutant) if time.monotonic() < deadline else None

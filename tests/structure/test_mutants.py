@@ -1,11 +1,13 @@
 """The faults that `make mutants` puts into the code: each changes something, and nothing that runs alike is changed."""
 
 import ast
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from scripts.mutants import mutate, places, suites_of
+from scripts.mutants import Trial, mutate, places, run_room, suites_of
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,18 @@ def test_tests_that_name_the_module_come_first() -> None:
     assert near[0].startswith("tests/engine/tables/")
     assert room
     assert not set(near) & set(room)
+
+
+def test_nothing_is_tried_where_the_tests_fail_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Sequence[str]] = []
+
+    def fails(_: Trial, __: Path, tests: Sequence[str]) -> str:
+        asked.append(tests)
+        return "FAILED tests/x.py"
+
+    monkeypatch.setattr(Trial, "_fails", fails)
+    monkeypatch.setattr(Trial, "_copy", lambda _: Path())
+    with pytest.raises(SystemExit, match="crawl: the tests fail without a mutant: FAILED"):
+        run_room("crawl", Namespace(sample=2, seed=1, minutes=1.0, most_s=1.0, jobs=1))
+    assert len(asked) == 1
+    assert {Path(test).parts[0] for test in asked[0]} == {"tests"}
