@@ -199,15 +199,15 @@ class Trial:
         good = place.read_text()
         place.write_text(mutant.source)
         try:
-            near, room = suites_of(mutant.path)
+            near, room = suites_of(mutant.path, copy)
             return self._fails(copy, near) or self._fails(copy, room)
         finally:
             place.write_text(good)
 
     def red(self, mutants: Sequence[Mutant]) -> str:
         """Returns what fails without a mutant, among the tests that mutants are tried against; else an empty string."""
-        tests = sorted({test for mutant in mutants for some in suites_of(mutant.path) for test in some})
-        return self._fails(self._copy(), tests)
+        copy = self._copy()
+        return self._fails(copy, sorted({test for mutant in mutants for some in suites_of(mutant.path, copy) for test in some}))
 
     def _copy(self) -> Path:
         if (copy := getattr(self._own, "copy", None)) is None:
@@ -250,15 +250,15 @@ class Trial:
         return failed[0][:120] if failed else f"exit code {process.returncode}"
 
 
-def suites_of(path: Path) -> tuple[list[str], list[str]]:
-    """Returns the test files that name a module, and the other ones of its room."""
+def suites_of(path: Path, root: Path = ROOT) -> tuple[list[str], list[str]]:
+    """Returns the test files that name a module, and the other ones of its room; `root` is the checkout or a copy of it."""
     dotted = ".".join(path.with_suffix("").parts)
     parent, _, name = dotted.rpartition(".")
-    every = sorted((ROOT / "tests").rglob("test_*.py"))
+    every = sorted((root / "tests").rglob("test_*.py"))
     near = [test for test in every if dotted in (text := test.read_text()) or f"from {parent} import {name}" in text]
     near.sort(key=lambda test: test.stem != f"test_{path.stem}")
-    room = [test for test in every if test.is_relative_to(ROOT / "tests" / path.parts[1]) and test not in near]
-    return [str(test.relative_to(ROOT)) for test in near], [str(test.relative_to(ROOT)) for test in room]
+    room = [test for test in every if test.is_relative_to(root / "tests" / path.parts[1]) and test not in near]
+    return [str(test.relative_to(root)) for test in near], [str(test.relative_to(root)) for test in room]
 
 
 def run_room(room: str, options: argparse.Namespace) -> tuple[int, list[Mutant]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.mutants import Trial, mutate, places, run_room, suites_of
+from scripts.mutants import ROOT, Trial, mutate, places, run_room, suites_of
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_nothing_is_tried_where_the_tests_fail_already(monkeypatch: pytest.Monke
         return "FAILED tests/x.py"
 
     monkeypatch.setattr(Trial, "_fails", fails)
-    monkeypatch.setattr(Trial, "_copy", lambda _: Path())
+    monkeypatch.setattr(Trial, "_copy", lambda _: ROOT)
     with pytest.raises(SystemExit, match="crawl: the tests fail without a mutant: FAILED"):
         run_room("crawl", Namespace(sample=2, seed=1, minutes=1.0, most_s=1.0, jobs=1))
     assert len(asked) == 1
