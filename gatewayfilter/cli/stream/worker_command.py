@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 )
 @click.option("--blocked-only", is_flag=True, help="Only blocked records go to --output; all are counted.")
 @click.option(
+    "--together",
+    type=click.IntRange(1, 1_000),
+    default=1,
+    show_default=True,
+    help="Records of one message to --output, as JSON lines: less work for Kafka and its readers.",
+)
+@click.option(
     "--rules",
     type=click.Path(path_type=Path, exists=True),
     metavar="PATH",

@@ -1,7 +1,7 @@
-"""Compiled twin of splicing._splice: one copy of each message."""
+"""Compiled twin of splicing._splice and splicing._pack: one copy of each message."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcpy
 
 cdef enum:
     DIGITS = 16
@@ -39,3 +39,58 @@ def splice(values, list braces not None, fragments, prefixes, list offsets not N
         {"key": key_of(prefix, offset), "value": joined(value, brace, fragment)}
         for value, brace, fragment, prefix, offset in zip(values, braces, fragments, prefixes, offsets, strict=True)
     ]
+
+
+cdef void copy_line(char* out, const char* text, Py_ssize_t size) noexcept:
+    """Copies JSON; line ends, which are blanks there, become spaces."""
+    cdef char* found
+    cdef char end
+    memcpy(out, text, size)
+    for end in b"\n\r":
+        found = <char*>memchr(out, end, size)
+        while found != NULL:
+            found[0] = c" "
+            found = <char*>memchr(found, end, size - (found - out))
+
+
+def pack(
+    list values not None,
+    list braces not None,
+    list fragments not None,
+    list prefixes not None,
+    list offsets not None,
+    Py_ssize_t most,
+    Py_ssize_t most_bytes,
+):
+    """Returns letters of several messages each, with fragments in place of their last braces, as lines: see splicing.pack."""
+    cdef Py_ssize_t count = len(values), first = 0, end, at, size, more, brace
+    cdef bytes value, fragment, made
+    cdef char* out
+    cdef list letters = []
+    if len(braces) != count or len(fragments) != count or len(prefixes) != count or len(offsets) != count:
+        raise ValueError("rows differ")
+    while first < count:
+        end, size = first, 0
+        while end < count and end - first < max(most, 1):
+            value, fragment, brace = values[end], fragments[end], braces[end]
+            if value is None or fragment is None or not 0 <= brace <= PyBytes_GET_SIZE(value):
+                raise ValueError("no place in a message")
+            more = brace + PyBytes_GET_SIZE(fragment) + (end > first)
+            if end > first and size + more > most_bytes:
+                break
+            size += more
+            end += 1
+        made = PyBytes_FromStringAndSize(NULL, size)
+        out = PyBytes_AS_STRING(made)
+        for at in range(first, end):
+            value, fragment, brace = values[at], fragments[at], braces[at]
+            if at > first:
+                out[0] = c"\n"
+                out += 1
+            copy_line(out, PyBytes_AS_STRING(value), brace)
+            out += brace
+            memcpy(out, PyBytes_AS_STRING(fragment), PyBytes_GET_SIZE(fragment))
+            out += PyBytes_GET_SIZE(fragment)
+        letters.append({"key": key_of(prefixes[first], offsets[first]), "value": made})
+        first = end
+    return letters

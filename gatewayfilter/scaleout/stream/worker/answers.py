@@ -12,7 +12,7 @@ import numpy as np
 
 from gatewayfilter.scaleout.stream.batch import VERDICT, decide_batch
 from gatewayfilter.scaleout.stream.counts import count_messages
-from gatewayfilter.scaleout.stream.worker.splicing import Letter, splice
+from gatewayfilter.scaleout.stream.worker.splicing import Letter, pack, splice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,12 +93,14 @@ class Answering:
         splices: values are JSON objects, to which verdicts are added as text.
         blocked_only: only blocked records are answered; all are counted.
         window_s: length of a window of counts, 0 for none.
+        together: records of one message of answers, as lines.
     """
 
     reader: LineReader
     splices: bool = True
     blocked_only: bool = False
     window_s: int = 60
+    together: int = 1
 
     def answer(self, values: Sequence[bytes], places: Places, rules: RuleSet, now: float) -> Answers:
         """Returns the answers to messages. A message that makes deciding fail becomes a dead letter; the others are answered.
@@ -163,7 +165,10 @@ class Answering:
             braces[number] = len(texts[number]) - 1
         prefixes, offsets = places.prefixes(), places.offsets
         behind = [fragments[number] for number in numbers[wanted].tolist()]
-        return splice(texts, braces, behind, [prefixes[row] for row in at], [offsets[row] for row in at])
+        keys = [prefixes[row] for row in at], [offsets[row] for row in at]
+        if self.together > 1:
+            return pack(texts, braces, behind, *keys, self.together)
+        return splice(texts, braces, behind, *keys)
 
 
 def _fragments(decided: Decided, version: str) -> list[bytes]:

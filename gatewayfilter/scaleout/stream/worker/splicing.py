@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gatewayfilter.compiled import load
 
@@ -13,6 +13,9 @@ _compiled = load("gatewayfilter.scaleout.stream.worker._splicing")
 
 type Letter = dict[str, bytes]
 """A message to be sent: `key` and `value`."""
+
+MOST_BYTES: Final = 262_144
+"""Bytes of a message of several records: a quarter of what brokers take by default. A larger record has a message of its own."""
 
 
 def splice(
@@ -38,3 +41,61 @@ def _splice(
         {"key": b"%b%016x" % (prefix, offset), "value": value[:brace] + fragment}
         for value, brace, fragment, prefix, offset in zip(values, braces, fragments, prefixes, offsets, strict=True)
     ]
+
+
+def pack(
+    values: list[bytes],
+    braces: list[int],
+    fragments: list[bytes],
+    prefixes: list[bytes],
+    offsets: list[int],
+    most: int,
+    most_bytes: int = MOST_BYTES,
+) -> list[Letter]:
+    """Returns what `splice` makes of messages as lines, several in one message, which has the key of its first one.
+
+    Line ends in JSON are blanks: they become spaces.
+
+    Args:
+        values: JSON objects with members.
+        braces: as the others, a row for each, as in `splice`.
+        fragments: as there.
+        prefixes: as there.
+        offsets: as there.
+        most: lines of a message.
+        most_bytes: of a message of several lines.
+    """
+    made = _compiled.pack if _compiled is not None else _pack
+    return made(values, braces, fragments, prefixes, offsets, most, most_bytes)
+
+
+def _pack(
+    values: list[bytes],
+    braces: list[int],
+    fragments: list[bytes],
+    prefixes: list[bytes],
+    offsets: list[int],
+    most: int,
+    most_bytes: int,
+) -> list[Letter]:
+    letters: list[Letter] = []
+    lines: list[bytes] = []
+    size = 0
+    blank = bytes.maketrans(b"\n\r", b"  ")
+    lines_of = [value[:brace].translate(blank) for value, brace in zip(values, braces, strict=True)]
+    for letter in _splice(lines_of, [len(line) for line in lines_of], fragments, prefixes, offsets):
+        line = letter["value"]
+        if lines and len(lines) < most and size + 1 + len(line) <= most_bytes:
+            lines.append(line)
+            size += 1 + len(line)
+        else:
+            _complete(letters, lines)
+            letters.append(letter)
+            lines, size = [line], len(line)
+    _complete(letters, lines)
+    return letters
+
+
+def _complete(letters: list[Letter], lines: list[bytes]) -> None:
+    if lines:
+        letters[-1]["value"] = b"\n".join(lines)

@@ -71,6 +71,16 @@ def test_dead_letters_and_counts() -> None:
     assert len(_answer(values, blocked_only=True).decided) == 1
 
 
+def test_answers_of_several_records_are_those_of_single_ones() -> None:
+    values = [b'{"url": "http://h%d.test/"}' % number for number in range(5)] + [
+        b'{"url":\n"http://bad.test/", "user": "\xc3\xa9"}'
+    ]
+    single, several = _answer(values).decided, _answer(values, together=4).decided
+    lines = [json.loads(line) for letter in several for line in letter["value"].splitlines()]
+    assert lines == [json.loads(letter["value"]) for letter in single]
+    assert [letter["key"] for letter in several] == [PLACES.key(0), PLACES.key(4)]
+
+
 class _Undecided(BatchDecider):
     """Leaves all to the engine."""
 

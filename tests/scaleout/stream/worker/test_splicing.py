@@ -1,5 +1,7 @@
 """Verdicts as text: both implementations splice the same."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +25,8 @@ def test_both_implementations_splice_the_same(rows: list[tuple[bytes, int, bytes
     braces = [min(row[1], len(row[0])) for row in rows]
     given_all = (values, braces, [row[2] for row in rows], [row[3] for row in rows], [row[4] for row in rows])
     assert COMPILED.splice(*given_all) == splicing._splice(*given_all)
+    for most, most_bytes in ((1, 100), (2, 100), (3, 9)):
+        assert COMPILED.pack(*given_all, most, most_bytes) == splicing._pack(*given_all, most, most_bytes)
 
 
 @pytest.mark.skipif(COMPILED is None, reason="the module is not built")
@@ -31,8 +35,19 @@ def test_no_place_outside_a_message_is_read(brace: int) -> None:
     assert COMPILED is not None
     with pytest.raises(ValueError, match="no place"):
         COMPILED.splice([b"{}"], [brace], [b"}"], [b""], [0])
+    with pytest.raises(ValueError, match="no place"):
+        COMPILED.pack([b"{}"], [brace], [b"}"], [b""], [0], 2, 100)
 
 
 def test_a_letter_has_key_and_value() -> None:
     (found,) = splicing.splice([b'{"url": "b"} \n'], [11], [b', "n": 1}'], [b"p"], [255])
     assert found == {"key": b"p00000000000000ff", "value": b'{"url": "b", "n": 1}'}
+
+
+@pytest.mark.parametrize("pack", [splicing._pack, *([] if COMPILED is None else [COMPILED.pack])])
+def test_several_records_of_a_message_are_lines(pack: Callable[..., list[splicing.Letter]]) -> None:
+    values = [b'{"a":\r\n1}\n', b'{"b":2}', b'{"c":3}', b'{"dddddddddddd":4}']
+    found = pack(values, [8, 6, 6, 17], [b', "v":0}'] * 4, [b"p"] * 4, [7, 8, 9, 10], 2, 38)
+    lines = [letter["value"].split(b"\n") for letter in found]
+    assert lines == [[b'{"a":  1, "v":0}', b'{"b":2, "v":0}'], [b'{"c":3, "v":0}'], [b'{"dddddddddddd":4, "v":0}']]
+    assert [letter["key"][-1:] for letter in found] == [b"7", b"9", b"a"]
