@@ -90,6 +90,7 @@ def main() -> int:
             print("| | records/s | CPU µs a record | of it Java | records/CPU-s |\n|---|---|---|---|---|", flush=True)
             if options.only != "spark":
                 worker(broker, folder, options.records, "worker, all answers", "--output", "out")
+                worker(broker, folder, options.records, "worker, 100 together", "--output", "out", "--together", "100")
                 worker(broker, folder, options.records, "worker, blocked only", "--output", "blocked", "--blocked-only")
             if options.only != "worker":
                 spark(broker, folder, options.records, options.cores)
@@ -154,7 +155,7 @@ def spark(broker: KafkaBroker, folder: Path, count: int, cores: int) -> None:
     out = folder / "decided"
     command = [*COMMAND, "spark", "--brokers", broker.address, "--topic", "traffic", "--output", str(out), "--jars", jars]
     command += ["--checkpoint", str(folder / "checkpoint"), "--rules", str(folder / "snapshot"), "--master", f"local[{cores}]"]
-    command += ["--most", str(max(1, count // 10)), "--every", "0.1", "--once"]
+    command += ["--most", str(max(1, count // 4)), "--every", "0.1", "--once"]
     complete: dict[str, int] = {}
 
     def written() -> int:

@@ -73,10 +73,11 @@ def spark(invocation: Invocation, /, *, rules: Path | None, master: str, jars: s
         raise click.UsageError("there is no output: give --output or --output-topic.")
     try:
         from gatewayfilter.scaleout.spark.job import JobOptions
-        from gatewayfilter.scaleout.spark.service import serve, session
+        from gatewayfilter.scaleout.spark.service import LIGHT_JVM, serve, session
     except ImportError as error:
         raise click.UsageError("this needs pyspark and pyarrow: install the extra gatewayfilter[spark].") from error
     settings = invocation.settings()
     off = tuple(settings.filter.disabled_categories)
     job = JobOptions(**options, rules=rules or settings.data_dir / "snapshots", off_categories=off)
-    serve(session(master, jars), job, once=once)
+    is_light = job.source == "kafka" and "://" not in job.output
+    serve(session(master, jars, LIGHT_JVM if is_light else None), job, once=once)

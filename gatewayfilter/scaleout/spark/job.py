@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812  # as Spark's own documentation names it
 from pyspark.sql.types import BinaryType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.scaleout.spark.local_folder import LocalFolder
+from gatewayfilter.scaleout.spark.offset_ranges import OffsetRange, planned_ranges, read_range
 from gatewayfilter.scaleout.spark.output_folder import COUNT_COLUMNS, OutputFolder
 from gatewayfilter.scaleout.spark.partition_answers import Wanted, answer_partition, keys_of
 from gatewayfilter.scaleout.spark.partition_counts import COUNTS, DEAD, RECORDS, PartitionCounts
@@ -33,7 +33,7 @@ from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
 from gatewayfilter.scaleout.stream.worker.answers import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.broadcast import Broadcast
@@ -147,19 +147,22 @@ class SparkJob:
     def _work_here(self, frame: DataFrame, number: int) -> bool:
         """Decides a micro-batch from Kafka by workers that write the files themselves; returns whether they can."""
         options = self._options
-        if options.source != "kafka":
+        if options.source != "kafka" or options.properties:  # those are named for Java, as of its key stores
             return False
         path = OutputFolder(self._spark, options.output).local_path() if options.output else None
         if options.output and path is None:
             return False
+        ranges = planned_ranges(frame)
+        if ranges is None:
+            return False
         folder = LocalFolder(path) if path is not None else None
         work = folder.begin() if folder is not None else None
         wanted = Wanted("" if work is None else str(work), options.output_topic, options.dead_topic, options.window_s)
-        rules = partial(answer_task, self._sent, self._version, options.off_categories, wanted)
-        letters = frame.mapInArrow(rules, _LETTER_TYPE)
+        rules = partial(answer_task, self._sent, self._version, options.off_categories, wanted, options.brokers, ranges)
+        tasks = max(1, len(ranges))
+        letters = self._spark.range(0, len(ranges), 1, tasks).mapInArrow(rules, _LETTER_TYPE)
         if options.output_topic or options.dead_topic:
-            writer = letters.write.format("kafka").option("kafka.bootstrap.servers", options.brokers)
-            writer.options(**options.properties).save()
+            letters.write.format("kafka").option("kafka.bootstrap.servers", options.brokers).save()
         else:
             letters.write.format("noop").mode("overwrite").save()
         if folder is not None and work is not None:
@@ -210,12 +213,29 @@ class SparkJob:
 
 
 def answer_task(
-    sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], wanted: Wanted, batches: Iterator[pa.RecordBatch]
+    sent: Broadcast[bytes],
+    version: str,
+    off_categories: tuple[str, ...],
+    wanted: Wanted,
+    brokers: str,
+    ranges: Sequence[OffsetRange],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the letters of a partition of messages, and writes its files; runs in Spark's Python workers."""
-    context = TaskContext.get()
-    number = context.partitionId() if context is not None else 0
-    return answer_partition(batches, _opened(_Sent(sent, version), off_categories), wanted, number)
+    """Yields the letters of ranges of messages, and writes their files; runs in Spark's Python workers.
+
+    Args:
+        sent: the rules.
+        version: of the rules.
+        off_categories: categories of lists that are switched off.
+        wanted: what is wanted.
+        brokers: of Kafka.
+        ranges: of the whole micro-batch.
+        batches: `id` is the number of a range.
+    """
+    rules = _opened(_Sent(sent, version), off_categories)
+    for batch in batches:
+        for number in batch["id"].to_pylist():
+            yield from answer_partition(read_range(brokers, ranges[number]), rules, wanted, number)
 
 
 def decide_partition(

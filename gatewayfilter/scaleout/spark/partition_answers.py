@@ -1,7 +1,7 @@
 """The answers to a partition of a micro-batch from Kafka, in Spark's Python workers: one pass from messages to files and letters.
 
-Parquet files are written here, where the columns are: through the JVM each record would be copied from columns to rows and back.
-A task that is run again replaces the files of the one before it, which hold the same.
+Messages are read here and Parquet files are written here, where the columns are: through the JVM each record would be copied from
+columns to rows and back. A task that is run again replaces the files of the one before it, which hold the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyarrow import parquet
 from gatewayfilter.scaleout.spark.partition_counts import COUNTS, DEAD, RECORDS, PartitionCounts
 from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, decide_batch
 from gatewayfilter.scaleout.stream.traffic.lines import JsonReader
-from gatewayfilter.scaleout.stream.worker.answers import Answering, Places, dead_letter, divided
+from gatewayfilter.scaleout.stream.worker.answers import Answering, dead_letter, divided
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.scaleout.stream.batch import Decided
     from gatewayfilter.scaleout.stream.rule_set import RuleSet
+    from gatewayfilter.scaleout.stream.worker.answers import Places
     from gatewayfilter.scaleout.stream.worker.splicing import Letter
 
 LETTER: Final = pa.schema([("topic", pa.string()), ("key", pa.binary()), ("value", pa.binary())])
@@ -73,20 +74,19 @@ class Wanted:
     window_s: int = 60
 
 
-def answer_partition(batches: Iterable[pa.RecordBatch], rules: RuleSet, wanted: Wanted, number: int) -> Iterator[pa.RecordBatch]:
+def answer_partition(
+    messages: Iterable[tuple[Sequence[bytes], Places]], rules: RuleSet, wanted: Wanted, number: int
+) -> Iterator[pa.RecordBatch]:
     """Yields the letters of a partition, as `LETTER`, and writes its files.
 
     Args:
-        batches: topic, partition, offset and value of messages.
+        messages: values of messages and their places, in parts.
         rules: decide all of them.
         wanted: what is wanted.
         number: of the partition: names its files.
     """
     partition = _Partition(rules, wanted, number)
-    for batch in batches:
-        values = [value or b"" for value in batch["value"].to_pylist()]
-        topics, partitions = batch["topic"].to_pylist(), batch["partition"].to_pylist()
-        places = Places(list(zip(topics, partitions, strict=True)), batch["offset"].to_pylist())
+    for values, places in messages:
         for found in divided(partition.answer, partition.refuse, values, places):
             yield partition.put_down(found)
     partition.finish()

@@ -25,6 +25,10 @@ STEADY_S: Final = 300.0
 """A query that ran for so long before it failed counts as started well."""
 
 
+LIGHT_JVM: Final = {f"spark.{part}.defaultJavaOptions": "-XX:TieredStopAtLevel=1" for part in ("driver", "executor")}
+"""For jobs whose records do not pass through the JVM: compiling its code a second time costs more there than it saves."""
+
+
 def session(master: str = "", jars: str = "", settings: dict[str, str] | None = None) -> SparkSession:
     """Returns a session whose workers run this Python.
 

@@ -16,12 +16,14 @@ import pytest
 
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
+from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.model import Source
 from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
 
 kafka = pytest.importorskip("confluent_kafka")
 kafka_admin = pytest.importorskip("confluent_kafka.admin")
 pytest.importorskip("pyspark")
+offset_ranges = pytest.importorskip("gatewayfilter.scaleout.spark.offset_ranges")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(500)]
 RECORDS = 12_000
@@ -105,6 +107,36 @@ def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(
     assert len(_rows(tmp_path, "dead")) == 2
     for row in records:
         assert row["action"] == "block" or (row["rules_version"][:17] == "snapshot-00000001") is ("/h.test" in row["url"])
+
+
+def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker) -> None:
+    """Each transaction ends with a record of its own, which has an offset and is no message."""
+    _send(broker, [], "ranges")
+    producer = kafka.Producer({"bootstrap.servers": broker.address, "transactional.id": "ranges"})
+    producer.init_transactions(30)
+    for number in range(4):
+        producer.begin_transaction()
+        for offset in range(10):
+            producer.produce("ranges", b"%d" % (number * 11 + offset), partition=1)
+        producer.flush(30)  # an abort would drop what was not sent yet
+        producer.commit_transaction(30) if number != 2 else producer.abort_transaction(30)
+
+    def read(begin: int, end: int) -> list[int]:
+        parts = list(offset_ranges.read_range(broker.address, offset_ranges.OffsetRange("ranges", 1, begin, end)))
+        assert [int(value) for values, _ in parts for value in values] == [at for _, places in parts for at in places.offsets]
+        assert {place for _, places in parts for place in places.partitions} <= {("ranges", 1)}
+        return [at for _, places in parts for at in places.offsets]
+
+    assert read(5, 12) == [5, 6, 7, 8, 9, 11]
+    assert read(21, 33) == []
+    assert read(0, 44) == [*range(10), *range(11, 21), *range(33, 43)]
+    with pytest.raises(GatewayFilterError, match="messages were lost"):
+        read(40, 45)
+    admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
+    (deleted,) = admin.delete_records([kafka.TopicPartition("ranges", 1, 4)]).values()
+    deleted.result(30)
+    with pytest.raises(kafka.KafkaException):
+        read(0, 10)
 
 
 @pytest.mark.timeout(900)
