@@ -371,6 +371,8 @@ class Chaos:
             shown = self._status_of(f"http://{host}/")
             if shown not in {403, 502, 0}:
                 self.findings.faults.append(f"the rule of {host} is lost: {shown}")
+        if not self.findings.exchanges:
+            self.findings.faults.append("no client had an answer")
         assert self._gateway.process is not None
         processes = psutil.Process(self._gateway.process.pid).children(recursive=True)
         if (code := self._gateway.stop()) != 0:
@@ -383,7 +385,7 @@ class Chaos:
             if found != ("ok",):
                 self.findings.faults.append(f"the database is damaged: {found}")
         if "Traceback" in (told := self._gateway.log.read_text()):
-            self.findings.faults.append(f"a traceback in the log: {told[told.index('Traceback') :][:500]}")
+            self.findings.faults.append(f"a traceback in the log: {told[told.index('Traceback') :][:8000]}")
 
 
 def _free_port() -> int:

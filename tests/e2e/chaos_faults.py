@@ -193,34 +193,37 @@ def _damaged_database(scene: Scene) -> Iterator[None]:
 
 
 @contextmanager
+def _until_made_anew(scene: Scene, *killed: psutil.Process) -> Iterator[None]:
+    """Kills workers, which then meet the damage, and waits for the snapshot that takes the place of the damaged one."""
+    damaged = scene.snapshot
+    scene.kill(*killed)
+    yield
+    until("snapshot made anew", lambda: scene.snapshot != damaged, 30.0)
+
+
+@contextmanager
 def _flipped_snapshot(scene: Scene) -> Iterator[None]:
-    current = scene.snapshot
-    bloom = read_sections(current.read_bytes())["bloom"]
-    with current.open("r+b") as file:
+    bloom = read_sections(scene.snapshot.read_bytes())["bloom"]
+    with scene.snapshot.open("r+b") as file:
         file.seek(bloom.offset + 24)
         file.write(bytes(bloom.length - 24))
-    scene.kill(scene.chosen.choice(scene.workers()))
-    yield
-    until("snapshot made anew", lambda: scene.snapshot != current, 30.0)
+    with _until_made_anew(scene, scene.chosen.choice(scene.workers())):
+        yield
 
 
 @contextmanager
 def _truncated_snapshot(scene: Scene) -> Iterator[None]:
-    current = scene.snapshot
-    os.truncate(current, current.stat().st_size - 100)
-    scene.kill(scene.chosen.choice(scene.workers()))
-    yield
-    until("snapshot made anew", lambda: scene.snapshot != current, 30.0)
+    os.truncate(scene.snapshot, scene.snapshot.stat().st_size - 100)
+    with _until_made_anew(scene, scene.chosen.choice(scene.workers())):
+        yield
 
 
 @contextmanager
 def _all_snapshots_truncated(scene: Scene) -> Iterator[None]:
-    current = scene.snapshot
-    for path in current.parent.glob("*.gfs"):
+    for path in scene.snapshot.parent.glob("*.gfs"):
         os.truncate(path, path.stat().st_size // 2)
-    scene.kill(*scene.workers())
-    yield
-    until("snapshot made anew", lambda: scene.snapshot != current, 30.0)
+    with _until_made_anew(scene, *scene.workers()):
+        yield
 
 
 @contextmanager
@@ -243,33 +246,26 @@ def _clock(scene: Scene) -> Iterator[None]:
 
 
 @contextmanager
-def _no_dns(scene: Scene) -> Iterator[None]:
-    scene.box.resolve(answers=False)
+def _away(scene: Scene, take: Callable[[], None], give_back: Callable[[], None]) -> Iterator[None]:
+    """Takes something of the surroundings away for a while."""
+    take()
     try:
         time.sleep(scene.lasts_s)
         yield
     finally:
-        scene.box.resolve(answers=True)
+        give_back()
 
 
-@contextmanager
-def _no_origin(scene: Scene) -> Iterator[None]:
-    scene.box.end_origin()
-    try:
-        time.sleep(scene.lasts_s)
-        yield
-    finally:
-        scene.box.start_origin()
+def _no_dns(scene: Scene) -> AbstractContextManager[None]:
+    return _away(scene, lambda: scene.box.resolve(answers=False), lambda: scene.box.resolve(answers=True))
 
 
-@contextmanager
-def _no_network(scene: Scene) -> Iterator[None]:
-    scene.box.link(up=False)
-    try:
-        time.sleep(scene.lasts_s)
-        yield
-    finally:
-        scene.box.link(up=True)
+def _no_origin(scene: Scene) -> AbstractContextManager[None]:
+    return _away(scene, scene.box.end_origin, scene.box.start_origin)
+
+
+def _no_network(scene: Scene) -> AbstractContextManager[None]:
+    return _away(scene, lambda: scene.box.link(up=False), lambda: scene.box.link(up=True))
 
 
 @contextmanager
