@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-MODULES = ("rule_index", "matcher", "compiled_rule", "pattern")
+MODULES = ("matcher", "index/rule_index", "index/compiled_rule", "index/pattern")
 _SETUP = """from mypyc.build import mypycify
 from setuptools import setup
 
