@@ -5,8 +5,8 @@ from pathlib import Path
 
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources.categories import OTHER, Categories
-from gatewayfilter.sources.formats.list_format import ListFormat
-from gatewayfilter.sources.subscription import Definition
+from gatewayfilter.sources.formats.list_format import ListFormat, ParseReport
+from gatewayfilter.sources.subscription import Definition, Subscription
 
 PREFIX = "starter-"
 """How the names of the starter lists begin; no other source may be called so."""
@@ -14,22 +14,23 @@ PREFIX = "starter-"
 _CATEGORY_LINE = re.compile(r"[!#]\s*Category:\s*([a-z0-9-]+)\s*$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _OFF_LINE = re.compile(r"[!#]\s*Enabled:\s*no\s*$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _HEADER_SIZE = 2048
+_COMMENTS = ("!", "#")
 
 
-def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Definition, Path]]:
-    """Returns the starter lists by name, each with its file; a header line `! Category: ads` names the category.
+def starter_lists(folder: Path, categories: Categories) -> dict[str, Subscription]:
+    """Returns the starter lists by name, as they are until somebody switches one; a line `! Category: ads` names the category.
 
-    `! Enabled: no` keeps a list off until it is switched on.
+    `! Enabled: no` keeps a list off until it is switched on. The tests hold that the lists have one entry a line.
 
     Args:
         folder: holds `*.txt`: in Adblock syntax where the category blocks, a domain a line where it does not. A missing folder
             holds none.
         categories: define what being in a category means.
     """
-    found: dict[str, tuple[Definition, Path]] = {}
+    found: dict[str, Subscription] = {}
     for path in sorted(folder.glob("*.txt")):
-        with path.open(encoding="utf-8", errors="replace") as file:
-            head = file.read(_HEADER_SIZE)
+        text = path.read_text(encoding="utf-8", errors="replace")
+        head = text[:_HEADER_SIZE]
         header = _CATEGORY_LINE.search(head)
         category = header[1].lower() if header else OTHER
         name = f"{PREFIX}{path.stem}"
@@ -38,5 +39,6 @@ def starter_lists(folder: Path, categories: Categories) -> dict[str, tuple[Defin
         definition = Definition(
             name, str(path), list_format, category, action, interval_h=0, enabled=_OFF_LINE.search(head) is None, bundled=True
         )
-        found[name] = (definition, path)
+        entries = sum(1 for line in text.splitlines() if line.strip() and not line.startswith(_COMMENTS))
+        found[name] = Subscription(definition, path, report=ParseReport(list_format, entries))
     return found

@@ -91,7 +91,7 @@ class Subscriptions:
         return load_bundles(self._bundled / "catalog.toml")
 
     @cached_property
-    def _starters(self) -> dict[str, tuple[Definition, Path]]:
+    def _starters(self) -> dict[str, Subscription]:
         return starter_lists(self._bundled / "starter", self.categories) if self._settings.bundled else {}
 
     def names(self) -> list[str]:
@@ -118,10 +118,9 @@ class Subscriptions:
         home = self._folder / name
         saved = home / "source.json"
         if starter := self._starters.get(name):
-            definition, path = starter
             if saved.exists():
-                definition = replace(definition, enabled=read_definition(saved).enabled)
-            return Subscription(definition, path)
+                starter = replace(starter, definition=replace(starter.definition, enabled=read_definition(saved).enabled))
+            return starter
         if not NAME.fullmatch(name) or name.startswith(PREFIX) or not saved.exists():
             raise MissingSourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
         definition, state = read_definition(saved), read_state(home / "state.json")

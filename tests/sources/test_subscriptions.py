@@ -15,6 +15,7 @@ from gatewayfilter.config import SourceSettings
 from gatewayfilter.errors import GatewayFilterError, ListError, SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, Subscriptions, UpdateStatus
+from gatewayfilter.sources.formats.parse import count_list
 from gatewayfilter.sources.source_lock import locked_source, sweep
 from tests.sources.list_server import BUNDLED, Clock, ListServer, answer, gzip_bomb, ut1_archive
 
@@ -302,6 +303,17 @@ def test_starter_lists_can_be_disabled_and_not_removed(subscriptions: Subscripti
     assert again.update(["starter-ads"])[0].status is UpdateStatus.UNCHANGED
     without = Subscriptions(tmp_path / "state" / "sources", SourceSettings(bundled=False), BUNDLED)
     assert without.files() == []
+
+
+def test_starter_lists_tell_their_entries(subscriptions: Subscriptions) -> None:
+    told = {item.definition.name: item.report for item in subscriptions.all()}
+    for file in subscriptions.files():
+        report = told[file.source.name]
+        with file.path.open("rb") as lines:
+            counted = count_list(lines, file.list_format, file.source.action)
+        assert report is not None
+        assert (report.list_format, report.accepted) == (file.list_format, counted.accepted), file.source.name
+        assert counted.accepted == counted.entries > 0
 
 
 def test_a_damaged_definition_disturbs_no_other(server: ListServer, subscriptions: Subscriptions, tmp_path: Path) -> None:

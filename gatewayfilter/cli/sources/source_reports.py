@@ -57,7 +57,7 @@ def show_details(item: Subscription) -> None:
             ("address", origin),
             ("counts", "yes" if definition.enabled else "no"),
             ("means", f"{definition.action}, category {definition.category}"),
-            ("holds", entries_sentence(item.report) if not definition.bundled else definition.list_format),
+            ("holds", entries_sentence(item.report)),
             ("asked", show_day(state.checked_at or None)),
             ("changed", show_day(state.changed_at or None)),
             ("next", show_day(item.next_due_at or None) if not definition.bundled else ""),
