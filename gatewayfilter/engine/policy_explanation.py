@@ -23,6 +23,9 @@ from gatewayfilter.engine.question import Question
 from gatewayfilter.engine.state.engine_state import EngineState
 from gatewayfilter.model import DEFAULT, CategoryAction, DeciderAnswer, Explanation, Reason, Request, TlsHandling
 
+_NOTHING_SET = "no policy of this client sets anything for categories, lists, unknown pages or connections"
+"""Services, quotas and searching have answers of their own."""
+
 
 def explain_by_policy(state: EngineState, request: Request, now: float) -> Explanation:
     """Returns what decides a request, in the order in which it counts, and the verdict of `decide`.
@@ -122,7 +125,7 @@ def _tell_policy(effective: EffectivePolicy) -> DeciderAnswer:
         told += [f"source {name}: off" for name in sorted(effective.lists.off_sources)]
     told += _connection_values(effective.requests) if effective.requests is not None else []
     told += [f"unknown: {effective.unknown}"] if effective.unknown is not None else []
-    return DeciderAnswer("policy", "pass" if told else "miss", "; ".join(told) or "no policy of this client sets a value")
+    return DeciderAnswer("policy", "pass" if told else "miss", "; ".join(told) or _NOTHING_SET)
 
 
 def _connection_values(rules: RequestRules) -> list[str]:

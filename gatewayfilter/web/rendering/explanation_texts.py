@@ -54,7 +54,7 @@ HEADS: Final = (
     _n("in force: %(names)s"),
     _n("belongs to %(names)s, which no policy blocks"),
     _n("belongs to %(names)s: %(why)s"),
-    _n("no policy of this client sets a value"),
+    _n("no policy of this client sets anything for categories, lists, unknown pages or connections"),
     _n("no term is searched for"),
     _n("no search engine"),
     _n("%(policy)s blocks a search for %(term)s"),
