@@ -1,5 +1,7 @@
 """Clients in the log by their names: addresses and proxy users as logged, and the clients and groups of the policies."""
 
+from typing import Final
+
 from gatewayfilter.config import Settings
 from gatewayfilter.engine.policies.compilation import compile_policies
 from gatewayfilter.errors import MissingItemError, PolicyError
@@ -8,6 +10,9 @@ from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.proxy.sync.client_key import hash_client, load_client_key
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.network_facts import neighbours_now
+
+_MOST_NAMES: Final = 20_000
+"""Names that are kept."""
 
 
 class LogClients:
@@ -29,6 +34,12 @@ class LogClients:
         if self._key is not None:
             for client in self._policies.clients.values():
                 self._names.update(dict.fromkeys(map(self._as_logged, self._matched(client)), client.name))
+
+    @property
+    def is_current(self) -> bool:
+        """Whether policies and devices are still those by which it names clients; far cheaper than another one."""
+        is_same = self._store.policies.read() is self._policies and neighbours_now() == self._neighbours
+        return is_same and len(self._names) < _MOST_NAMES
 
     def name(self, client: str) -> str:
         """Returns the name of a client, `""` for an unnamed one.

@@ -1,6 +1,7 @@
 """Policy items in the database: consistent, in the feed, with the manual rules of what is removed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -125,3 +126,22 @@ def test_a_renamed_group_keeps_clients_rules_and_pause(store: Store) -> None:
         with pytest.raises(PolicyError):
             store.policies.rename_group(name, renamed)
     assert store.policies.read() == after
+
+
+def test_a_set_is_kept_until_the_feed_goes_on(open_store: Callable[[], Store]) -> None:
+    one, other = open_store(), open_store()
+    put(one, *ALL)
+    kept = one.policies.read()
+    assert one.policies.read() is kept
+    remove(other, PAUSE)
+    assert one.policies.read() == PolicySet.of(ALL[:-1])
+
+
+def test_a_change_that_is_taken_back_is_not_kept(store: Store) -> None:
+    put(store, *ALL)
+    with suppress(KeyError), store.changing():
+        put(store, Group("gone"))
+        assert "gone" in store.policies.read().groups
+        raise KeyError
+    put(store, Group("new"))  # its step may have the number of the one that was taken back
+    assert set(store.policies.read().groups) == {"kids", "new"}
