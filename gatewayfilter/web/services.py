@@ -43,6 +43,8 @@ _STATUS_S: Final = 5.0
 FETCH_TIMEOUT_S: Final = 40.0
 FETCH_IDLE_S: Final = 60.0
 EDIT_TIMEOUT_S: Final = 4.0
+_DOCUMENT_TIMEOUT_S: Final = 60.0
+"""3 s of CPU at a low priority, for which a person waits on no page but the reference of the API."""
 _NAMES_S: Final = 2.0
 """How long the names of clients are used before they are read again."""
 
@@ -210,7 +212,7 @@ class WebServices:
         """
         with self._documenting:
             if not self._document:
-                with closing(ChildProcess()) as child:
+                with closing(ChildProcess(_DOCUMENT_TIMEOUT_S)) as child:
                     self._document = child.run("gatewayfilter.web.app:compressed_document")
         return self._document
 
@@ -268,7 +270,9 @@ class WebServices:
 
         with self._lock:
             if self._names is None or time.monotonic() >= self._names_until:
-                self._names, self._names_until = LogClients(self.store, self.settings), time.monotonic() + _NAMES_S
+                if self._names is None or not self._names.is_current:
+                    self._names = LogClients(self.store, self.settings)
+                self._names_until = time.monotonic() + _NAMES_S
             return self._names
 
 
