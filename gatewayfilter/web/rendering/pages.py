@@ -1,17 +1,19 @@
 """Pages from templates, in the language and theme of the request."""
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
 from gatewayfilter import __version__
+from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
@@ -21,6 +23,8 @@ from gatewayfilter.web.rendering.message_texts import MessageTexts
 from gatewayfilter.web.rendering.navigation import entries_for
 from gatewayfilter.web.services import WebServices
 
+_log = logging.getLogger(__name__)
+
 LANGUAGE_COOKIE: Final = "language"
 THEME_COOKIE: Final = "theme"
 _KEPT_TEMPLATES: Final = 40
@@ -28,6 +32,8 @@ _KEPT_TEMPLATES: Final = 40
 _SENTENCES: Final = frozenset({"problem", "error", "detail"})
 """Variables of templates that hold a sentence of the program: it is written in the language of the page."""
 _THEMES: Final = frozenset({"light", "dark"})
+_FRAME_END: Final = '<div class="toolbar">'
+"""In `base.html`: what stands before it is the same for every state of the filter."""
 
 
 class Pages:
@@ -110,10 +116,43 @@ class Pages:
             context: its variables, beside `identity`, `csrf`, `nav`, `active`, `language`, `theme`, `fmt`, `now`, `zone`,
                 `request_path`.
         """
-        identity = getattr(request.state, "identity", None)
         language = language_of(request)
+        values = {**self._shared(request, language), **self._translated(language, context)}
+        return self._environments[language].get_template(template).render(values)
+
+    def parts(self, request: Request, template: str, later: Callable[[], dict[str, Any]], /, **context: Any) -> Iterator[str]:
+        """Yields the HTML of a page in two parts: its frame, which a browser shows meanwhile, then the rest.
+
+        Args:
+            request: as for `fragment`.
+            template: of a whole page, whose macros and assignments use nothing of `later`.
+            later: returns the variables of the toolbar and of the main part; called after the frame was taken. What it raises is
+                told in place of the main part: the status of the answer was sent.
+            context: the variables of the frame.
+        """
+        language = language_of(request)
+        found = self._environments[language].get_template(template)
+        made = found.new_context({**self._shared(request, language), **self._translated(language, context)})
+        pieces, frame = found.root_render_func(made), list[str]()
+        for piece in pieces:
+            frame.append(piece)
+            if _FRAME_END in piece:
+                break
+        yield "".join(frame)
+        try:
+            made.parent.update(self._translated(language, later()))
+            rest = "".join(pieces)
+        except GatewayFilterError as error:
+            rest = self.fragment(request, "components/_late_problem.html", detail=str(error))
+        except Exception as error:  # noqa: BLE001  as errors.py answers any other page
+            _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            rest = self.fragment(request, "components/_late_problem.html", detail="a fault of the program; the log has it")
+        yield rest
+
+    def _shared(self, request: Request, language: str) -> dict[str, Any]:
+        identity = getattr(request.state, "identity", None)
         theme = request.cookies.get(THEME_COOKIE, "")
-        shared = {
+        return {
             "identity": identity,
             "csrf": identity.csrf if identity else "",
             "nav": entries_for(int(identity.role)) if identity else (),
@@ -126,10 +165,11 @@ class Pages:
             "now": time.time(),
             "request_path": request.url.path,
         }
-        for name in _SENTENCES & context.keys():
-            if isinstance(context[name], str):
-                context[name] = self._messages[language](context[name]).text
-        return self._environments[language].get_template(template).render({**shared, **context})
+
+    def _translated(self, language: str, context: dict[str, Any]) -> dict[str, Any]:
+        """Returns variables with their sentences of the program in a language."""
+        sentences = {name: value for name, value in context.items() if name in _SENTENCES and isinstance(value, str)}
+        return context | {name: self._messages[language](sentence).text for name, sentence in sentences.items()}
 
     def told(self, language: str, sentence: str) -> str:
         """Returns a sentence of the program, such as an error, in a language; in English where it is not translated."""
@@ -169,6 +209,12 @@ def render(request: Request, template: str, /, status: int = 200, **context: Any
     """Returns a page of the application that serves the request; as `Pages.page`."""
     pages: Pages = request.app.state.pages
     return pages.page(request, template, status, **context)
+
+
+def render_early(request: Request, template: str, later: Callable[[], dict[str, Any]], /, **context: Any) -> StreamingResponse:
+    """Returns a page whose frame is sent at once, while its content is read; arguments as for `Pages.parts`."""
+    pages: Pages = request.app.state.pages
+    return StreamingResponse(pages.parts(request, template, later, **context), media_type="text/html; charset=utf-8")
 
 
 def gettext(request: Request, message: str, **values: object) -> str:

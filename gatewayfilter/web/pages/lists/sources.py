@@ -1,6 +1,7 @@
 """`/lists`: lists of others with their health, the catalogue as cards, and the preview of a list before it counts."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from gatewayfilter.use_cases.lists.source_undo import inverse_of_adding, inverse
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.rendering.pages import is_partial, language_of, render
+from gatewayfilter.web.rendering.pages import is_partial, language_of, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -67,6 +68,10 @@ class AddForm(BaseModel):
 @router.get("/lists")
 def show(request: Request, services: Services, _: Viewer) -> Response:
     """Shows all lists; those with a problem first."""
+    return render_early(request, "lists/lists.html", partial(_content, services), active="lists")
+
+
+def _content(services: WebServices) -> dict[str, Any]:
     rows = _rows(services)
     enabled = [row for row in rows if row.enabled]
     summary = {
@@ -74,7 +79,7 @@ def show(request: Request, services: Services, _: Viewer) -> Response:
         "entries": sum(row.entries for row in enabled),
         "problems": sum(1 for row in enabled if row.problem),
     }
-    return render(request, "lists/lists.html", active="lists", rows=rows, summary=summary, work=services.source_worker.state)
+    return {"rows": rows, "summary": summary, "work": services.source_worker.state}
 
 
 @router.get("/lists/work")

@@ -12,7 +12,7 @@ from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.use_cases.access.audit_trail import Recording
 from gatewayfilter.web.access.changes import changing, undo_url
 from gatewayfilter.web.access.identity import Identity
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.services import WebServices
 
 
@@ -41,6 +41,18 @@ def show_page(request: Request, template: str, said: Said, **context: Any) -> HT
         context: the template's variables.
     """
     return render(request, template, **{"active": "people", "said": said, "partial": is_partial(request), **context})
+
+
+def show_early(request: Request, template: str, later: Callable[[], dict[str, Any]], said: Said) -> Response:
+    """Returns a page as `show_page` does, with its frame sent ahead.
+
+    Args:
+        request: that it answers.
+        template: of the page.
+        later: returns the template's variables.
+        said: of the form that was just sent.
+    """
+    return render_early(request, template, later, active="people", said=said, partial=is_partial(request))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """`/clients`: devices and persons with what each may now, and devices that have no name yet."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import Query, Request, Response
@@ -17,7 +18,7 @@ from gatewayfilter.web.access.changes import check_version
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Form
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
+from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_early, show_page
 from gatewayfilter.web.rendering.pages import gettext
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
@@ -65,9 +66,10 @@ def clients(
     q: Annotated[str, Query(max_length=200)] = "",
     group: Annotated[str, Query(max_length=_LONGEST)] = "",
     after: Annotated[str, Query(max_length=_LONGEST)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Shows the clients."""
-    return show_clients(request, services, Asked(q.strip(), group, after), Said())
+    content = partial(_content, services, Asked(q.strip(), group, after))
+    return show_early(request, "people/clients.html", content, Said())
 
 
 def show_clients(request: Request, services: WebServices, asked: Asked, said: Said) -> HTMLResponse:
@@ -79,6 +81,10 @@ def show_clients(request: Request, services: WebServices, asked: Asked, said: Sa
         asked: which clients.
         said: of the form that was just sent.
     """
+    return show_page(request, "people/clients.html", said, **_content(services, asked))
+
+
+def _content(services: WebServices, asked: Asked) -> dict[str, Any]:
     now = services.clock()
     found = client_list(services.settings, services.store, services.service_index, services.makers, now)
     policies = services.store.policies.read()
@@ -91,27 +97,24 @@ def show_clients(request: Request, services: WebServices, asked: Asked, said: Sa
         sizes[row.client.group] = sizes.get(row.client.group, 0) + 1
     names = [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)]
     chosen = policies.group(asked.group)
-    return show_page(
-        request,
-        "people/clients.html",
-        said,
-        asked=asked,
-        rows=page,
-        total=len(found.clients),
-        older=asked.url(after=page[-1].client.name) if len(behind) > PAGE else "",
-        devices=found.devices if not (asked.q or asked.group or asked.after) else (),
-        groups=[group for group in map(policies.group, names) if group is not None],
-        group_of={group.name: group for group in map(policies.group, names) if group is not None},
-        group_version=version_of(chosen) if chosen is not None else "",
-        sizes=sizes,
-        policy_names=[DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
-        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
-        counts_of={kind: sum(row.state.kind is kind for row in found.clients) for kind in StateKind},
-        present=sum(row.present for row in found.clients),
-        services_by_id=services.services,
-        icons=ICONS,
-        now=now,
-    )
+    return {
+        "asked": asked,
+        "rows": page,
+        "total": len(found.clients),
+        "older": asked.url(after=page[-1].client.name) if len(behind) > PAGE else "",
+        "devices": found.devices if not (asked.q or asked.group or asked.after) else (),
+        "groups": [group for group in map(policies.group, names) if group is not None],
+        "group_of": {group.name: group for group in map(policies.group, names) if group is not None},
+        "group_version": version_of(chosen) if chosen is not None else "",
+        "sizes": sizes,
+        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
+        "pauses": [pause for pause in policies.pauses.values() if pause.until > now],
+        "counts_of": {kind: sum(row.state.kind is kind for row in found.clients) for kind in StateKind},
+        "present": sum(row.present for row in found.clients),
+        "services_by_id": services.services,
+        "icons": ICONS,
+        "now": now,
+    }
 
 
 @router.post("/clients")

@@ -3,10 +3,11 @@
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import Query, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import LogQuery
@@ -20,7 +21,7 @@ from gatewayfilter.web.access.log_conditions import Conditions
 from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows, log_url
 from gatewayfilter.web.pages.traffic.log_sentence import SentenceMaker
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.rendering.pages import language_of, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -40,10 +41,17 @@ def show_log(
     view: Annotated[str, Query(max_length=10)] = "sites",
     before: Annotated[int | None, Query(ge=1)] = None,
     live: Annotated[str, Query(max_length=1)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Returns a page of the log."""
-    pages = request.app.state.pages
     view = view if view == "all" else "sites"
+    content = partial(_content, request, services, conditions, view, before, is_live=live == "1")
+    return render_early(request, "traffic/log.html", content, active="log", may_act=identity.may(Role.ADMIN))
+
+
+def _content(
+    request: Request, services: WebServices, conditions: LogFilters, view: str, before: int | None, *, is_live: bool
+) -> dict[str, Any]:
+    pages = request.app.state.pages
     clients, policies = services.clients(), services.store.policies.read()
     rows_of = LogRows(clients, policies)
     problem, complete = "", True
@@ -58,25 +66,21 @@ def show_log(
     categories = sorted(((one.category_id, titles(one.category_id)) for one in services.categories), key=lambda pair: pair[1])
     maker = SentenceMaker(conditions, view, policies, categories, lambda text: pages.gettext(request, text))
     given = conditions.given | ({"view": view} if view == "all" else {})
-    return render(
-        request,
-        "traffic/log.html",
-        active="log",
-        rows=rows,
-        problem=problem,
-        filters=conditions,
-        sentence=maker.make(),
-        view=view,
-        complete=complete,
-        may_act=identity.may(Role.ADMIN),
-        is_live=live == "1",
-        live_url=f"/log/live?{log_url(**conditions.given).partition('?')[2]}",
-        live_page=log_url(**given, live="" if live == "1" else "1"),
-        sites_url=log_url(**conditions.given),
-        all_url=log_url(**conditions.given, view="all"),
-        newer=log_url(**given) if before is not None else "",
-        older=log_url(**given, before=str(next_before)) if next_before is not None else "",
-    )
+    return {
+        "rows": rows,
+        "problem": problem,
+        "filters": conditions,
+        "sentence": maker.make(),
+        "view": view,
+        "complete": complete,
+        "is_live": is_live,
+        "live_url": f"/log/live?{log_url(**conditions.given).partition('?')[2]}",
+        "live_page": log_url(**given, live="" if is_live else "1"),
+        "sites_url": log_url(**conditions.given),
+        "all_url": log_url(**conditions.given, view="all"),
+        "newer": log_url(**given) if before is not None else "",
+        "older": log_url(**given, before=str(next_before)) if next_before is not None else "",
+    }
 
 
 def _page(

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import Response
 
+from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import LogBucket
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.access.identity import Role, Viewer
+from gatewayfilter.web.access.identity import Identity, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.rendering.pages import language_of, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -36,44 +38,44 @@ class TopRow:
 
 
 @router.get("/")
-def show_overview(
-    request: Request, services: Services, identity: Viewer, span: Annotated[Span, Query()] = Span.DAY
-) -> HTMLResponse:
+def show_overview(request: Request, services: Services, identity: Viewer, span: Annotated[Span, Query()] = Span.DAY) -> Response:
     """Returns the overview."""
+    waiting = services.store.unblock.open_requests()
+    counts = {"requests": len(waiting), "review": services.store.reviews.open_count()}
+    content = partial(_content, request, services, identity, span, waiting)
+    return render_early(request, "traffic/overview.html", content, active="today", counts=counts)
+
+
+def _content(
+    request: Request, services: WebServices, identity: Identity, span: Span, waiting: Sequence[UnblockRequest]
+) -> dict[str, Any]:
     now = services.clock()
     found = make_overview(services.store.log_stats, services.clients(), span, now, services.zone)
-    status = services.status()
     policies = services.store.policies.read()
-    waiting = services.store.unblock.open_requests()
-    pages = request.app.state.pages
-    titles, fmt = CategoryTitles(language_of(request)), pages.formats(request)
+    titles, fmt = CategoryTitles(language_of(request)), request.app.state.pages.formats(request)
     since = _SINCE[span]
-    return render(
-        request,
-        "traffic/overview.html",
-        active="today",
-        counts={"requests": len(waiting), "review": status.reviews},
-        state=status,
-        health=services.health(),
-        overview=found,
-        span=span.value,
-        spans=[(one.value, f"/?span={one.value}" if one is not Span.DAY else "/") for one in Span],
-        since=since,
-        blocked_log=log_url(outcome="blocked", since=since),
-        whole_log=log_url(since=since),
-        devices=_devices(services, found.since),
-        waiting=facts_of(services.store, waiting[:_MOST_REQUESTS], now),
-        more_waiting=max(0, len(waiting) - _MOST_REQUESTS),
-        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
-        names=sorted(policies.clients, key=str.casefold)[:500],
-        groups=sorted(policies.groups),
-        may_pause=identity.may(Role.APPROVER),
-        chart=_chart(found, services),
-        who=_tops(found.clients, since, "client", lambda one: (one.name, fmt.percent(one.blocked_share))),
-        what=_tops(found.categories, since, "category", lambda one: (titles(one.name), "")),
-        where=_tops(found.sites, since, "site", lambda one: (one.name, "")),
-        why=_tops(found.lists, since, "list", lambda one: (one.name, "")),
-    )
+    return {
+        "state": services.status(),
+        "health": services.health(),
+        "overview": found,
+        "span": span.value,
+        "spans": [(one.value, f"/?span={one.value}" if one is not Span.DAY else "/") for one in Span],
+        "since": since,
+        "blocked_log": log_url(outcome="blocked", since=since),
+        "whole_log": log_url(since=since),
+        "devices": _devices(services, found.since),
+        "waiting": facts_of(services.store, waiting[:_MOST_REQUESTS], now),
+        "more_waiting": max(0, len(waiting) - _MOST_REQUESTS),
+        "pauses": [pause for pause in policies.pauses.values() if pause.until > now],
+        "names": sorted(policies.clients, key=str.casefold)[:500],
+        "groups": sorted(policies.groups),
+        "may_pause": identity.may(Role.APPROVER),
+        "chart": _chart(found, services),
+        "who": _tops(found.clients, since, "client", lambda one: (one.name, fmt.percent(one.blocked_share))),
+        "what": _tops(found.categories, since, "category", lambda one: (titles(one.name), "")),
+        "where": _tops(found.sites, since, "site", lambda one: (one.name, "")),
+        "why": _tops(found.lists, since, "list", lambda one: (one.name, "")),
+    }
 
 
 def _tops(shares: Sequence[LogShare], since: str, condition: str, told: Callable[[LogShare], tuple[str, str]]) -> list[TopRow]:

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from gatewayfilter import wiring
+from gatewayfilter.errors import StoreError
 from gatewayfilter.gateway.doh_servers import WELL_KNOWN, blocked_resolvers
 from gatewayfilter.gateway.runtime_state import RuntimeState
 from gatewayfilter.interfaces import CrawlRequest, UnblockRequest
@@ -21,6 +23,7 @@ from gatewayfilter.use_cases import filter_status
 from gatewayfilter.use_cases.filter_status import Attention
 from gatewayfilter.use_cases.traffic.health_facts import GatewayLeaks, HealthFacts, health_facts
 from gatewayfilter.web.app import create_app
+from gatewayfilter.web.rendering.pages import Pages
 from gatewayfilter.web.services import WebServices
 from tests.web.template_preview import HOSTILE
 from tests.web.traffic_log import TABLET, decision, fill, usual
@@ -213,3 +216,28 @@ def test_every_code_of_the_status_has_words() -> None:
         re.findall(r'^    "(\w+)": "', source, re.MULTILINE)
     )
     assert given == set(CODES)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [(StoreError("the disk is away"), "the disk is away"), (ValueError("x"), "a fault of the program")]
+)
+def test_the_frame_is_sent_before_anything_is_counted(
+    web: Dashboard, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
+) -> None:
+    events, parts = list[str](), Pages.parts
+
+    def seen(pages: Pages, *values: Any, **named: Any) -> Iterator[str]:
+        for part in parts(pages, *values, **named):
+            events.append(part)
+            yield part
+
+    def fails(*_: object) -> None:
+        events.append("counted")
+        raise fault
+
+    monkeypatch.setattr(Pages, "parts", seen)
+    monkeypatch.setattr("gatewayfilter.web.pages.traffic.overview.make_overview", fails)
+    answer = web.client.get("/")
+    assert (answer.status_code, answer.text) == (200, events[0] + events[2])
+    assert 'class="rail"' in events[0]
+    assert (events[1], told in events[2], answer.text.count("</html>")) == ("counted", True, 1)
