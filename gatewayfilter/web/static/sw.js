@@ -5,7 +5,16 @@ const WORDS = {
   zh: ["过滤器没有应答", "请确认本设备在过滤器所在的网络中，并且过滤器正在运行。", "重试"],
 };
 
-self.addEventListener("install", () => self.skipWaiting());
+// By the routes a page and its files come from the network at once: a browser that knows none waits for this worker to start.
+const ROUTES = [
+  { condition: { requestMode: "navigate" }, source: "race-network-and-fetch-handler" },
+  { condition: { urlPattern: "/*" }, source: "network" },
+];
+
+self.addEventListener("install", (event) => {
+  self.skipWaiting();
+  if (event.addRoutes) event.waitUntil(event.addRoutes(ROUTES));
+});
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 self.addEventListener("fetch", (event) => {
   if (event.request.mode === "navigate" && event.request.method === "GET") event.respondWith(fetch(event.request).catch(unanswered));
