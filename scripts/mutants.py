@@ -28,7 +28,7 @@ from threading import Lock, local
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
 _QUICK = "not real and not slow and not services"
-_COPIED = ("gatewayfilter", "tests", "lists", "addons", "pyproject.toml", "docs", "scripts", "README.md", "ARCHITECTURE.md")
+_LEFT_OUT = frozenset({".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "build", "dist"})
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -215,11 +215,13 @@ class Trial:
                 copy = self._folder / f"copy{self._copies}"
                 self._copies += 1
             copy.mkdir()
-            for name in _COPIED:
-                if (ROOT / name).is_dir():
-                    shutil.copytree(ROOT / name, copy / name, symlinks=True)
+            for path in ROOT.iterdir():
+                if path.name in _LEFT_OUT:
+                    continue
+                if path.is_dir():
+                    shutil.copytree(path, copy / path.name, symlinks=True)
                 else:
-                    shutil.copy(ROOT / name, copy / name)
+                    shutil.copy(path, copy)
             self._own.copy = copy
         return Path(copy)
 
