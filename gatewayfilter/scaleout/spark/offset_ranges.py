@@ -81,10 +81,7 @@ def read_range(brokers: str, wanted: OffsetRange) -> Iterator[tuple[list[bytes],
         at, heard = wanted.begin, time.monotonic()
         while at < wanted.end:
             messages = consumer.consume(min(MOST, wanted.end - at), _WAIT_S)
-            if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > SILENT_S:
-                raise GatewayFilterError(f"no broker has sent anything of {wanted} for {SILENT_S:.0f} s")
+            before = at
             values: list[bytes] = []
             offsets: list[int] = []
             for message in messages:
@@ -99,6 +96,10 @@ def read_range(brokers: str, wanted: OffsetRange) -> Iterator[tuple[list[bytes],
                     at = max(at, _behind(message, passed, wanted))
             if values:
                 yield values, Places([(wanted.topic, wanted.partition)] * len(values), offsets)
+            if at > before:
+                heard = time.monotonic()  # behind the work on what was sent
+            elif time.monotonic() - heard > SILENT_S:
+                raise GatewayFilterError(f"no broker has sent anything of {wanted} for {SILENT_S:.0f} s")
 
 
 def _behind(message: Message, passed: int | None, wanted: OffsetRange) -> int:

@@ -18,7 +18,7 @@ from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.model import Source
-from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
+from tests.scaleout.stream.kafka_broker import KafkaBroker, free_port, services_folder
 
 kafka = pytest.importorskip("confluent_kafka")
 kafka_admin = pytest.importorskip("confluent_kafka.admin")
@@ -107,6 +107,13 @@ def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(
     assert len(_rows(tmp_path, "dead")) == 2
     for row in records:
         assert row["action"] == "block" or (row["rules_version"][:17] == "snapshot-00000001") is ("/h.test" in row["url"])
+
+
+def test_a_task_without_a_broker_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library tells of the outage again and again: that is no progress."""
+    monkeypatch.setattr(offset_ranges, "SILENT_S", 1.0)
+    with pytest.raises(GatewayFilterError, match="no broker"):
+        list(offset_ranges.read_range(f"127.0.0.1:{free_port()}", offset_ranges.OffsetRange("ranges", 1, 0, 5)))
 
 
 def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker) -> None:
