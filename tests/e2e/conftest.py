@@ -1,5 +1,6 @@
 """Pages, sites and a filter that several tests share."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,3 +78,18 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) 
 def state(tmp_path: Path) -> Path:
     """A fresh state folder."""
     return tmp_path / "state"
+
+
+@pytest.fixture(scope="session")
+def _once_used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("used") / "state"
+    with GatewayProcess(folder) as gateway:
+        assert gateway.stop() == 0
+    return folder
+
+
+@pytest.fixture
+def used(_once_used: Path, state: Path) -> Path:
+    """The state folder of a filter that has run and was stopped: a copy of one that all tests share."""
+    shutil.copytree(_once_used, state, symlinks=True)
+    return state

@@ -105,10 +105,9 @@ def test_when_everything_is_killed_nothing_is_lost_and_what_was_settled_is_not_d
     assert {pages[url] for url in second} <= {1, 2}
 
 
-def test_pages_that_wait_with_a_crawler_that_is_no_more_are_judged(state: Path, sites: Sites) -> None:
+def test_pages_that_wait_with_a_crawler_that_is_no_more_are_judged(state: Path, used: Path, sites: Sites) -> None:
     url = sites.urls[0]
-    with fleet(state, 1):
-        pass  # makes the state folder
+    assert used == state
     folder = state / "archive"
     page = Page(url, url, 200, {"content-type": "text/html; charset=utf-8"}, CASINO.encode())
     reference = WarcArchive(folder, 10_000_000).keep(page, time.time())

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,21 @@ pytestmark = pytest.mark.slow
 def learn(gateway: GatewayProcess, url: str) -> None:
     assert gateway.get(url).status == 200
     until("block", lambda: gateway.get(url).reason == "learned", 30.0)  # the learner may still be starting
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    """A filter with two workers, for tests after which it is whole again; SIGTERM ends all of it, whatever they have killed."""
+    with GatewayProcess(tmp_path_factory.mktemp("pair") / "state", proxy__workers="2") as gateway:
+        yield gateway
+        remaining = [gateway.child(name) for name in ("proxy-0", "proxy-1", "learner")]
+        assert gateway.stop() == 0
+        assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in remaining)
+
+
+def is_back(gateway: GatewayProcess, name: str, before: int) -> bool:
+    """Returns whether another process serves in the place of one that was killed."""
+    return gateway.status(name).get("pid", before) != before and gateway.status(name).get("state") == "serving"
 
 
 def test_restart_keeps_what_was_learned(state: Path, http_site: Origin) -> None:
@@ -46,25 +62,23 @@ def test_restart_keeps_what_was_learned(state: Path, http_site: Origin) -> None:
         assert gateway.get(allowed).status == 200
 
 
-def test_a_killed_learner_disturbs_nothing_and_comes_back(state: Path, http_site: Origin) -> None:
-    with GatewayProcess(state) as gateway:
-        first = gateway.child("learner")
-        first.send_signal(signal.SIGKILL)
-        for number in range(10):
-            assert gateway.get(f"{http_site.base}/garden/{number}").status == 200
-        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
-        until("new learner", lambda: gateway.status("learner").get("pid", first.pid) != first.pid, 15.0)
-        learn(gateway, f"{http_site.base}/casino/12")
+def test_a_killed_learner_disturbs_nothing_and_comes_back(pair: GatewayProcess, http_site: Origin) -> None:
+    first = pair.child("learner")
+    first.send_signal(signal.SIGKILL)
+    for number in range(10):
+        assert pair.get(f"{http_site.base}/garden/{number}").status == 200
+    assert pair.get("http://blocked.gatewayfilter.test/").status == 403
+    until("new learner", lambda: pair.status("learner").get("pid", first.pid) != first.pid, 15.0)
+    learn(pair, f"{http_site.base}/casino/12")
 
 
-def test_a_killed_worker_comes_back(state: Path, http_site: Origin) -> None:
-    with GatewayProcess(state, proxy__workers="2") as gateway:
-        first = gateway.child("proxy-0")
-        first.send_signal(signal.SIGKILL)
-        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 15.0)
-        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
-        for _ in range(10):
-            assert gateway.get(f"{http_site.base}/garden/1").status == 200
+def test_a_killed_worker_comes_back(pair: GatewayProcess, http_site: Origin) -> None:
+    first = pair.child("proxy-0")
+    first.send_signal(signal.SIGKILL)
+    until("new worker", lambda: pair.status("proxy-0").get("pid", first.pid) != first.pid, 15.0)
+    until("serving", lambda: pair.status("proxy-0").get("state") == "serving", 15.0)
+    for _ in range(10):
+        assert pair.get(f"{http_site.base}/garden/1").status == 200
 
 
 @pytest.mark.slow
@@ -82,52 +96,53 @@ def test_a_worker_that_hangs_is_replaced(state: Path, http_site: Origin) -> None
         assert "has not stirred" in gateway.log.read_text()
 
 
-def test_a_killed_fork_server_ends_nothing(state: Path, http_site: Origin) -> None:
-    """It is replaced; a worker that falls afterwards comes back from the new one; SIGTERM ends all of them."""
-    with GatewayProcess(state, proxy__workers="2") as gateway:
-        names = ("proxy-0", "proxy-1", "learner")
-        before = {name: gateway.child(name) for name in names}
-        fork_server = psutil.Process(before["proxy-0"].ppid())
-        fork_server.kill()
-        until("another fork server", lambda: "the fork server is ready again" in gateway.log.read_text(), 20.0)
-        for _ in range(10):
-            assert gateway.get(f"{http_site.base}/garden/1").status == 200
-        assert all(child.is_running() for child in before.values())
-        assert {name: gateway.status("supervisor")["children"][name]["restarts"] for name in names} == dict.fromkeys(names, 0)
-        before["proxy-0"].kill()
-        until("new worker", lambda: gateway.status("proxy-0").get("pid") not in {None, before["proxy-0"].pid}, 15.0)
-        until("note of it", lambda: gateway.status("supervisor")["children"]["proxy-0"]["restarts"] == 1)
-        assert gateway.child("proxy-0").ppid() != fork_server.pid
-        remaining = [gateway.child(name) for name in names]
-        assert gateway.stop() == 0
-        assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in remaining)
+def ready_again(gateway: GatewayProcess) -> int:
+    """Returns how often the fork server was replaced."""
+    return gateway.log.read_text().count("the fork server is ready again")
 
 
-def test_a_fork_server_without_children_is_replaced_before_it_is_needed(state: Path, http_site: Origin) -> None:
-    """All processes are still those of the first one: the end of the second shows in none of them."""
+def fork_server_of(gateway: GatewayProcess) -> psutil.Process | None:
+    assert gateway.process is not None
+    for child in psutil.Process(gateway.process.pid).children():
+        with suppress(psutil.Error):
+            if "forkserver" in " ".join(child.cmdline()):
+                return child
+    return None
 
-    def fork_server() -> psutil.Process | None:
-        assert gateway.process is not None
-        for child in psutil.Process(gateway.process.pid).children():
-            with suppress(psutil.Error):
-                if "forkserver" in " ".join(child.cmdline()):
-                    return child
-        return None
 
-    def replaced(times: int) -> bool:
-        return gateway.log.read_text().count("the fork server is ready again") == times
+def test_a_killed_fork_server_ends_nothing(pair: GatewayProcess, http_site: Origin) -> None:
+    """It is replaced; a worker that falls afterwards comes back from the new one; SIGTERM ends all of them (`pair`)."""
 
-    with GatewayProcess(state, proxy__workers="2") as gateway:
-        workers = [gateway.child("proxy-0"), gateway.child("proxy-1")]
-        for kills in (1, 2):
-            until("fork server", fork_server).kill()
-            until("another one", partial(replaced, kills), 20.0)
-        for worker in workers:
-            worker.kill()
-        before = {worker.pid for worker in workers}
-        until("new worker", lambda: gateway.status("proxy-0").get("pid") not in {None, *before}, 15.0)
-        until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
-        assert gateway.get(f"{http_site.base}/garden/1").status == 200
+    def restarts() -> dict[str, int]:
+        return {name: pair.status("supervisor")["children"][name]["restarts"] for name in names}
+
+    names = ("proxy-0", "proxy-1", "learner")
+    before, restarted, replaced = {name: pair.child(name) for name in names}, restarts(), ready_again(pair)
+    fork_server = until("fork server", lambda: fork_server_of(pair))
+    fork_server.kill()
+    until("another fork server", lambda: ready_again(pair) == replaced + 1, 20.0)
+    for _ in range(10):
+        assert pair.get(f"{http_site.base}/garden/1").status == 200
+    assert all(child.is_running() for child in before.values())
+    assert restarts() == restarted
+    before["proxy-0"].kill()
+    until("new worker", lambda: pair.status("proxy-0").get("pid") not in {None, before["proxy-0"].pid}, 15.0)
+    until("note of it", lambda: restarts() == {**restarted, "proxy-0": restarted["proxy-0"] + 1})
+    assert pair.child("proxy-0").ppid() != fork_server.pid
+    until("serving", lambda: pair.status("proxy-0").get("state") == "serving", 15.0)
+
+
+def test_a_fork_server_without_children_is_replaced_before_it_is_needed(pair: GatewayProcess, http_site: Origin) -> None:
+    """All processes are still those of others: the end of the second one shows in none of them."""
+    workers, replaced = [pair.child("proxy-0"), pair.child("proxy-1")], ready_again(pair)
+    for kills in (1, 2):
+        until("fork server", lambda: fork_server_of(pair)).kill()
+        until("another one", lambda wanted=replaced + kills: ready_again(pair) == wanted, 20.0)  # type: ignore[misc]
+    for worker in workers:
+        worker.kill()
+    for name, worker in zip(("proxy-0", "proxy-1"), workers, strict=True):
+        until("new worker", partial(is_back, pair, name, worker.pid), 15.0)
+    assert pair.get(f"{http_site.base}/garden/1").status == 200
 
 
 def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:
@@ -155,42 +170,39 @@ def test_a_damaged_snapshot_is_passed_over_while_serving(state: Path, http_site:
         assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
 
 
-def test_a_snapshot_damaged_on_the_disk_opens_nothing(state: Path, tmp_path: Path) -> None:
+def test_a_snapshot_damaged_on_the_disk_opens_nothing(pair: GatewayProcess, tmp_path: Path) -> None:
     """Both workers are killed: those that take their place must not follow the pointer to what cannot be verified."""
     hosts = [f"casino{number}.test" for number in range(50)]
     listed = tmp_path / "casinos.txt"
     listed.write_text("\n".join(hosts))
 
-    def blocked(gateway: GatewayProcess) -> int:
-        return sum(gateway.get(f"http://{host}/").status == 403 for host in hosts)
+    def blocked() -> int:
+        return sum(pair.get(f"http://{host}/").status == 403 for host in hosts)
 
-    def replaced(gateway: GatewayProcess, name: str, before: int) -> bool:
-        return gateway.status(name).get("pid", before) != before and gateway.status(name).get("state") == "serving"
-
-    with GatewayProcess(state, proxy__workers="2") as gateway:
-        added = gateway.cli("source", "add", str(listed), "--category", "gambling", "--name", "casinos")
-        assert added.returncode == 0, added.stderr
-        assert gateway.cli("publish").returncode == 0
-        until("block", lambda: blocked(gateway) == 50)
-        current = (state / "snapshots" / "current").resolve()
-        bloom = read_sections(current.read_bytes())["bloom"]
-        workers = {name: gateway.child(name) for name in ("proxy-0", "proxy-1")}
-        with current.open("r+b") as file:
-            file.seek(bloom.offset + 24)
-            file.write(bytes(bloom.length - 24))
-        for worker in workers.values():
-            worker.kill()
-        for name, worker in workers.items():
-            until(f"another {name}", lambda name=name, worker=worker: replaced(gateway, name, worker.pid), 30.0)  # type: ignore[misc]
-        assert blocked(gateway) == 50
-        for name in workers:
-            assert gateway.status(name)["counters"]["snapshot_refused"] >= 1
-        assert f"{current.name} is refused: its section 'bloom' is damaged" in gateway.log.read_text()
-        until("healing", lambda: (state / "snapshots" / "current").resolve() != current, 30.0)
-        Snapshot.open(state / "snapshots" / "current", verify=True).close()
-        for name in workers:
-            until(f"swap in {name}", lambda name=name: gateway.status(name).get("counters", {}).get("snapshot_swaps"), 15.0)  # type: ignore[misc]
-        assert blocked(gateway) == 50
+    state = pair.state
+    added = pair.cli("source", "add", str(listed), "--category", "gambling", "--name", "casinos")
+    assert added.returncode == 0, added.stderr
+    assert pair.cli("publish").returncode == 0
+    until("block", lambda: blocked() == 50)
+    current = (state / "snapshots" / "current").resolve()
+    bloom = read_sections(current.read_bytes())["bloom"]
+    workers = {name: pair.child(name) for name in ("proxy-0", "proxy-1")}
+    with current.open("r+b") as file:
+        file.seek(bloom.offset + 24)
+        file.write(bytes(bloom.length - 24))
+    for worker in workers.values():
+        worker.kill()
+    for name, worker in workers.items():
+        until(f"another {name}", partial(is_back, pair, name, worker.pid), 30.0)
+    assert blocked() == 50
+    for name in workers:
+        assert pair.status(name)["counters"]["snapshot_refused"] >= 1
+    assert f"{current.name} is refused: its section 'bloom' is damaged" in pair.log.read_text()
+    until("healing", lambda: (state / "snapshots" / "current").resolve() != current, 30.0)
+    Snapshot.open(state / "snapshots" / "current", verify=True).close()
+    for name in workers:
+        until(f"swap in {name}", lambda name=name: pair.status(name).get("counters", {}).get("snapshot_swaps"), 15.0)  # type: ignore[misc]
+    assert blocked() == 50
 
 
 @pytest.mark.parametrize("gone", [False, True])
@@ -214,29 +226,25 @@ def test_all_snapshots_unusable_while_it_runs_are_made_anew(state: Path, gone: b
         until("a worker with a snapshot", blocks, 60.0)
 
 
-def test_all_snapshots_damaged_are_made_anew(state: Path) -> None:
-    with GatewayProcess(state) as gateway:
-        gateway.stop()
-        for path in (state / "snapshots").glob("*.gfs"):
-            path.write_bytes(b"not a snapshot")
-        gateway.start()
+def test_all_snapshots_damaged_are_made_anew(used: Path) -> None:
+    for path in (used / "snapshots").glob("*.gfs"):
+        path.write_bytes(b"not a snapshot")
+    with GatewayProcess(used) as gateway:
         assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
 
 
-def test_a_damaged_database_does_not_stop_the_filter(state: Path, http_site: Origin) -> None:
-    with GatewayProcess(state) as gateway:
-        gateway.stop()
-        for path in state.glob("gatewayfilter.sqlite3*"):
-            path.unlink()
-        (state / "gatewayfilter.sqlite3").write_bytes(b"this is no database" * 1000)
-        gateway.start()
+def test_a_damaged_database_does_not_stop_the_filter(used: Path, http_site: Origin) -> None:
+    for path in used.glob("gatewayfilter.sqlite3*"):
+        path.unlink()
+    (used / "gatewayfilter.sqlite3").write_bytes(b"this is no database" * 1000)
+    with GatewayProcess(used) as gateway:
         assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
         assert gateway.get(f"{http_site.base}/garden/1").status == 200
         assert "goes on with the last snapshot" in gateway.log.read_text()
         shown = gateway.cli("list", "show")
         assert shown.returncode == 2
         assert "Traceback" not in shown.stderr
-        (state / "gatewayfilter.sqlite3").unlink()
+        (used / "gatewayfilter.sqlite3").unlink()
         until("log again", lambda: gateway.get(f"{http_site.base}/garden/2") and gateway.json("log", "stats")["decisions"], 20.0)
 
 
@@ -261,10 +269,9 @@ def test_an_address_of_another_machine(state: Path) -> None:
     assert "cannot listen" in refused(GatewayProcess(state), "--listen", "192.0.2.1:8080")
 
 
-def test_two_filters_on_one_state_folder(state: Path) -> None:
-    with GatewayProcess(state) as gateway:
-        assert "another GatewayFilter" in refused(gateway)
-        assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
+def test_two_filters_on_one_state_folder(pair: GatewayProcess) -> None:
+    assert "another GatewayFilter" in refused(pair)
+    assert pair.get("http://blocked.gatewayfilter.test/").status == 403
 
 
 def test_no_database_and_no_snapshot(state: Path) -> None:
@@ -273,11 +280,9 @@ def test_no_database_and_no_snapshot(state: Path) -> None:
     assert "gatewayfilter.sqlite3" in refused(GatewayProcess(state))
 
 
-def test_a_missing_authority_key(state: Path) -> None:
-    with GatewayProcess(state) as gateway:
-        gateway.stop()
-        (state / "ca" / "mitmproxy-ca.pem").write_text("not a key")
-        assert "mitmproxy-ca.pem" in refused(gateway)
+def test_a_missing_authority_key(used: Path) -> None:
+    (used / "ca" / "mitmproxy-ca.pem").write_text("not a key")
+    assert "mitmproxy-ca.pem" in refused(GatewayProcess(used))
 
 
 def test_an_unknown_setting(state: Path) -> None:
