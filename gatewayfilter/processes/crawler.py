@@ -7,7 +7,8 @@ import time
 
 from gatewayfilter.config import Settings
 from gatewayfilter.crawl import Backlog, FleetLeases
-from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.errors import StoreError
+from gatewayfilter.processes.supervision.child_setup import EXHAUSTED, begin_child, ending_with_a_sentence
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.termination import calls_on_sigterm
@@ -43,7 +44,10 @@ async def _run(index: int, settings: Settings) -> None:
         while not stop.is_set():
             status.write(state="learning", counters=counters.as_dict())
             if time.monotonic() >= flush_at:
-                await asyncio.to_thread(store.flush)
+                try:
+                    await asyncio.to_thread(store.flush)
+                except (StoreError, *EXHAUSTED) as error:
+                    _log.warning("counts in memory cannot be kept: %s", str(error) or type(error).__name__)
                 flush_at = time.monotonic() + FLUSH_EVERY_S
             try:
                 await asyncio.wait_for(stop.wait(), TICK_S)

@@ -18,7 +18,7 @@ from gatewayfilter.private_files import private
 from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.published_snapshot import PublishedSnapshot
-from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.processes.supervision.child_setup import EXHAUSTED, begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
@@ -146,8 +146,8 @@ class _Learner:
         while not self._stop.is_set():
             try:
                 await work()
-            except GatewayFilterError as error:
-                _log.warning("%s; trying again in %.0f s", error, interval_s)
+            except (GatewayFilterError, *EXHAUSTED) as error:
+                _log.warning("%s; trying again in %.0f s", str(error) or type(error).__name__, interval_s)
             try:
                 await asyncio.wait_for(self._stop.wait(), interval_s)
             except TimeoutError:
