@@ -10,6 +10,7 @@ from typing import Final
 
 from gatewayfilter.web.rendering.refusals import REFUSALS
 from gatewayfilter.web.rendering.sentence_templates import SentenceTemplate, Told, sentence_templates
+from gatewayfilter.web.rendering.state_refusals import STATE_REFUSALS
 
 
 def _n(message: str) -> str:
@@ -296,6 +297,7 @@ _TEMPLATES: Final = (
     *sentence_templates(PROBLEMS, _FORMS),
     *_FAULT_TEMPLATES,
     *sentence_templates(REFUSALS, _FORMS),
+    *sentence_templates(STATE_REFUSALS, _FORMS),
 )
 _PLACE: Final = re.compile(r"([^\s:]{1,80}(?: [^\s:]{1,80})?): (.+)", re.DOTALL)
 """What a sentence is about, and the sentence: `fields.title: …`, `rules.txt: …`."""
