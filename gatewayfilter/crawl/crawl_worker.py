@@ -144,7 +144,7 @@ class CrawlWorker:
             try:
                 scanned = await session.runtime.visitor.scan_first()
                 if scanned is None:
-                    if not self._buffer.waiting:
+                    if not self._buffer.waiting and not session.closing.is_set():  # as it may have been meanwhile
                         session.buffered.clear()
                         await session.buffered.wait()
                     continue

@@ -94,6 +94,19 @@ async def test_fetching_goes_on_while_the_scanner_lags_and_nothing_is_lost(origi
     assert again.counters["pages_lost"] == 0
 
 
+async def test_it_ends_when_told_so_while_the_scanner_looks_for_a_page(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, crawler = asyncio.get_running_loop(), Lagging(store, tmp_path / "archive")
+
+    def look() -> None:
+        loop.call_soon_threadsafe(crawler.stop.set)
+        time.sleep(0.3)
+
+    monkeypatch.setattr(crawler.buffer, "scan_first", look)
+    await asyncio.wait_for(crawler.worker.run(crawler.stop), 10)
+
+
 async def test_pages_of_a_task_wait_too_and_the_task_goes_on(origin: Origin, store: Store, tmp_path: Path) -> None:
     urls = [origin.url(f"/{number}") for number in range(PAGES)]
     for number in range(PAGES):
