@@ -12,12 +12,16 @@ from blake3 import blake3
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 
-type ContentKey = tuple[str, bytes]
+type ContentKey = bytes
 
 
 def content_key(page: Page) -> ContentKey:
-    """Returns what a page is read by: its Content-Type, and a digest of its body of which no two are made (BLAKE3, 32 bytes)."""
-    return page.headers.get("content-type", ""), blake3(page.body).digest()
+    """Returns a digest of what a page is read by, its Content-Type and its body, of which no two are made (BLAKE3, 32 bytes).
+
+    An origin chooses the Content-Type as well, up to the longest head: it is not kept itself.
+    """
+    kind = page.headers.get("content-type", "").encode("utf-8", "surrogatepass")
+    return blake3(len(kind).to_bytes(8)).update(kind).update(page.body).digest()
 
 
 class KnownContent:

@@ -126,6 +126,17 @@ def test_a_pdf_file_is_read_each_time(few: PageClassifier, monkeypatch: pytest.M
     assert [few.classify_page(page(b"%PDF-1.7", url, "application/pdf")).harmful for url in URLS[:2]] == [False, True]
 
 
+def test_keys_are_short_and_part_content_type_and_body() -> None:
+    """An origin chooses both, and 4,096 keys are kept: a Content-Type of 64 KB would take 256 MB."""
+    kinds = ["", "text/html", "text/html; charset=gbk", "text/html; x=" + "y" * 65_536, "text/html; x=\udcff"]
+    parts = [(kind, body) for kind in kinds for body in (b"", b"a", b"text/html", b"=gbka")]
+    keys = {
+        content_key(page(body, URLS[0], kind)) for kind, body in [*parts, ("text/html; charset", b"=gbka"), ("text", b"/html")]
+    }
+    assert len(keys) == len(parts) + 2
+    assert all(isinstance(key, bytes) and len(key) == 32 for key in keys)
+
+
 def test_what_was_used_last_is_kept() -> None:
     known = KnownContent(2)
     keys = [content_key(page(body)) for body in "abc"]
