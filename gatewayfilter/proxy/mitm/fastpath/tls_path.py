@@ -8,7 +8,6 @@ TLS records are read and written through one buffer of the process instead of a 
 is made where nothing waits.
 """
 
-import contextlib
 import logging
 from itertools import chain
 from typing import Any, Final, cast
@@ -201,9 +200,12 @@ def _open(tls: SSL.Connection, data: bytes) -> tuple[bytes, bool, SSL.Error | No
 
 
 def _seal(tls: SSL.Connection, data: bytes) -> bytes:
-    """Encrypts."""
-    with contextlib.suppress(SSL.ZeroReturnError, SSL.SysCallError):  # the other side has ended: mitmproxy drops it as well
+    """Encrypts. What the other side cannot read any more is dropped: it has ended, or has sent what is no TLS."""
+    try:
         tls.sendall(data)
+    except SSL.Error as error:
+        if isinstance(error, SSL.WantReadError):
+            raise
     return _to_send(tls)
 
 

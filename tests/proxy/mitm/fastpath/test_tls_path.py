@@ -12,6 +12,7 @@ import trustme
 
 from gatewayfilter.proxy.mitm.fastpath import hook_runner, tls_path
 from tests.proxy.conftest import StartGateway
+from tests.proxy.connection_fakes import until
 from tests.proxy.proxy_fakes import Gateway
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -124,3 +125,36 @@ async def test_what_is_no_tls_ends_the_connection_alone(
                     await reader.read()
             writer.close()
     assert either.counters["hook_errors"] == 0
+
+
+async def test_a_client_that_breaks_its_tls_fails_nothing_else(
+    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is to be sent to it is dropped: the answer to its request is read to the end, and no log grows by a traceback."""
+    broken, answered = asyncio.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(END)
+        await broken.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    class Notes:
+        name = "notes"
+
+        def response(self, _: object) -> None:
+            answered.set()
+
+    gateway.master.addons.add(Notes())
+    async with site(authority, answer) as port, asyncio.timeout(10):
+        _, writer = await through(gateway, port, client_tls)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % port)
+        encrypted: Any = writer.transport
+        raw = encrypted._ssl_protocol._transport
+        raw.pause_reading()  # the alert would end it
+        raw.write(b"\x17\x03\x03\0\5hello")
+        await until(lambda: "TLS Error" in caplog.text)
+        broken.set()
+        await answered.wait()
+        raw.abort()
+        await until(lambda: not gateway.master._proxyserver.connections)
+    assert "crashed" not in caplog.text
