@@ -193,6 +193,25 @@ async def test_a_login_on_the_fast_path_binds_as_well(gateway: Gateway) -> None:
         assert origin.connections == 1
 
 
+async def test_a_login_that_a_hook_adds_binds_as_well(gateway: Gateway) -> None:
+    class LogsIn:
+        name = "logsin"
+
+        def request(self, flow: http.HTTPFlow) -> None:
+            if flow.request.path == "/in":
+                flow.request.headers["authorization"] = "Negotiate YIIJ"
+
+    gateway.master.addons.add(LogsIn())
+    async with CountingOrigin().running() as origin:
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        for path in ("", "in", ""):
+            writer.write(f"GET http://localhost:{origin.port}/{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            await reader.readuntil(b"\r\n\r\nok")
+        writer.close()
+        await left(gateway, 0)
+        assert origin.connections == 1
+
+
 @pytest.mark.parametrize("head", ["", "Authorization: Basic QTpC\r\n", "Authorization: Bearer abc\r\n", "Cookie: a=b\r\n"])
 async def test_credentials_of_a_request_do_not_bind(gateway: Gateway, head: str) -> None:
     async with CountingOrigin().running() as origin:

@@ -23,6 +23,7 @@ from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Se
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
+from gatewayfilter.proxy.mitm.sharing import binds
 
 _MOST_CONNECTIONS: Final = 8
 """With more of them idle ones have to be closed first (origin_pool.py)."""
@@ -48,19 +49,19 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     fields = meant.headers.fields
 
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
-        headers_event = RequestHeaders(server.stream_id, request, end_stream=True, replay_flow=flow)
+        headers_event = RequestHeaders(server.stream_id, flow.request, end_stream=True, replay_flow=flow)
         steps: list[Step] = [(server, _end_of_request(server)), (stream, stream.handle_event(headers_event))]
         return http_layer.run_steps(steps, CompletedHooks(hooks, flow, *ran, waits=waits))
 
     waits = hooks.call("requestheaders", flow)
-    if waits is not None or flow.response is not None or flow.error is not None:
+    if waits is not None or flow.response is not None or flow.error is not None or flow.request is not request:
         return rest(waits, HttpRequestHeadersHook)
     meant.timestamp_end = time.time()
     meant.content = b""
     waits = hooks.call("request", flow)
     if waits is not None or flow.response is not None or flow.error is not None or flow.request is not request:
         return rest(waits, HttpRequestHeadersHook, HttpRequestHook)
-    plain = not meant.content and not meant.trailers and _is_framed_as_before(fields, meant.headers.fields)
+    plain = not meant.content and not meant.trailers and _is_as_before(fields, request)
     client = _idle_connection(http_layer, flow) if plain else None
     if client is None:
         return rest(None, HttpRequestHeadersHook, HttpRequestHook)
@@ -127,6 +128,7 @@ def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayH
     return origins.adopt(http_layer, flow) if origins is not None else None
 
 
-def _is_framed_as_before(before: object, fields: Fields) -> bool:
-    """Returns whether no hook has added a field that delimits the message."""
-    return fields is before or not any(name.lower() in _OF_FRAMING for name, _ in fields)
+def _is_as_before(before: object, request: http.Request) -> bool:
+    """Returns whether no hook has added a field that delimits the message, or that logs its connection in."""
+    fields: Fields = request.data.headers.fields
+    return fields is before or not (any(name.lower() in _OF_FRAMING for name, _ in fields) or binds(request))

@@ -248,8 +248,13 @@ def elsewhere(flow: http.HTTPFlow) -> None:
     flow.request.path = "/elsewhere"
 
 
+def another(flow: http.HTTPFlow) -> None:
+    flow.request = flow.request.copy()
+    flow.request.path = "/another"
+
+
 @pytest.mark.parametrize("name", HOOKS[:4])
-@pytest.mark.parametrize("does", [kill, respond, close, keep, shout, elsewhere])
+@pytest.mark.parametrize("does", [kill, respond, close, keep, shout, elsewhere, another])
 async def test_a_hook_that_does_something(
     name: str, does: Callable[[http.HTTPFlow], None], start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
