@@ -111,3 +111,23 @@ async def test_an_address_that_is_refused_by_now_is_not_used(start_gateway: Star
         assert gateway.master._guard._counters["internal_refused"] == 1
     assert origin.requests == [(1, "0")]
     assert adopted == [False, False]
+
+
+async def test_a_policy_that_leads_elsewhere_by_now_takes_nothing(start_gateway: StartGateway, adopted: list[bool]) -> None:
+    """The address of an enforced SafeSearch counts for the client that asks, not for the one that left the connection."""
+
+    class Enforces:
+        def enforced_address(self, host: str, *_: str) -> str:
+            return "127.0.0.9" if host == "localhost" else ""
+
+    async with start_gateway(shared_origins=256) as gateway, CountingOrigin().running() as origin:
+        await visit(gateway, origin, "0")
+        await left(gateway, 1)
+        guard: Any = gateway.master._guard
+        usual, guard._hosts = guard._hosts, Enforces()
+        assert (await visit(gateway, origin, "1")).startswith(b"HTTP/1.1 502")
+        await left(gateway, 1)
+        guard._hosts = usual
+        assert (await visit(gateway, origin, "2")).endswith(b"ok")
+    assert origin.requests == [(1, "0"), (1, "2")]
+    assert adopted == [False, False, True]
