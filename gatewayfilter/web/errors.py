@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from gatewayfilter.errors import ConflictError, GatewayFilterError, MissingError, StoreError
 from gatewayfilter.web.rendering.catalogs import best_language
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import FAULT, is_partial, render
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def install_error_answers(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def on_fault(request: Request, error: Exception) -> Response:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return answer(request, 500, "a fault of the program; the log has it")
+        return answer(request, 500, FAULT)
 
 
 def answer(

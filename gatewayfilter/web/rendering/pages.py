@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,7 +14,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.runtime import Context
 
 from gatewayfilter import __version__
-from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
@@ -34,6 +35,7 @@ _SENTENCES: Final = frozenset({"problem", "error", "detail"})
 _THEMES: Final = frozenset({"light", "dark"})
 _FRAME_END: Final = '<div class="toolbar">'
 """In `base.html`: what stands before it is the same for every state of the filter."""
+FAULT: Final = "a fault of the program; the log has it"
 
 
 class Pages:
@@ -143,11 +145,17 @@ class Pages:
             made.parent.update(self._translated(language, later()))
             rest = "".join(pieces)
         except GatewayFilterError as error:
-            rest = self.fragment(request, "components/_late_problem.html", detail=str(error))
+            if isinstance(error, StoreError):  # as in errors.py: others are faults of the input
+                _log.warning("%s %s: %s", request.method, request.url.path, error)
+            rest = self._told_late(request, str(error), context)
         except Exception as error:  # noqa: BLE001  as errors.py answers any other page
             _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-            rest = self.fragment(request, "components/_late_problem.html", detail="a fault of the program; the log has it")
+            rest = self._told_late(request, FAULT, context)
         yield rest
+
+    def _told_late(self, request: Request, detail: str, context: dict[str, Any]) -> str:
+        """Returns what follows the frame of a page that tells of a fault."""
+        return self.fragment(request, "system/error.html", **context, detail=detail).partition(_FRAME_END)[2]
 
     def _shared(self, request: Request, language: str) -> dict[str, Any]:
         identity = getattr(request.state, "identity", None)
@@ -214,7 +222,9 @@ def render(request: Request, template: str, /, status: int = 200, **context: Any
 def render_early(request: Request, template: str, later: Callable[[], dict[str, Any]], /, **context: Any) -> StreamingResponse:
     """Returns a page whose frame is sent at once, while its content is read; arguments as for `Pages.parts`."""
     pages: Pages = request.app.state.pages
-    return StreamingResponse(pages.parts(request, template, later, **context), media_type="text/html; charset=utf-8")
+    parts = pages.parts(request, template, later, **context)
+    # The frame is made before the answer begins: a fault in it is still answered as such.
+    return StreamingResponse(chain([next(parts)], parts), media_type="text/html; charset=utf-8")
 
 
 def gettext(request: Request, message: str, **values: object) -> str:

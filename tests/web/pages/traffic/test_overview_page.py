@@ -219,10 +219,11 @@ def test_every_code_of_the_status_has_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"), [(StoreError("the disk is away"), "the disk is away"), (ValueError("x"), "a fault of the program")]
+    ("fault", "told"),
+    [(StoreError("<b>the disk</b> is away"), "&lt;b&gt;the disk&lt;/b&gt; is away"), (ValueError("x"), "a fault of the program")],
 )
 def test_the_frame_is_sent_before_anything_is_counted(
-    web: Dashboard, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
+    web: Dashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception, told: str
 ) -> None:
     events, parts = list[str](), Pages.parts
 
@@ -241,3 +242,14 @@ def test_the_frame_is_sent_before_anything_is_counted(
     assert (answer.status_code, answer.text) == (200, events[0] + events[2])
     assert 'class="rail"' in events[0]
     assert (events[1], told in events[2], answer.text.count("</html>")) == ("counted", True, 1)
+    assert events[2].count('class="bar"') == 1  # a phone has no other way to the other pages
+    assert "GET /" in caplog.text
+
+
+def test_a_fault_in_the_frame_is_answered_as_one(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> Iterator[str]:
+        yield str(1 // 0)
+
+    monkeypatch.setattr(Pages, "parts", fails)
+    answer = web.client.get("/")
+    assert (answer.status_code, "a fault of the program" in answer.text) == (500, True)
