@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from gatewayfilter.model import (
     ChangeKind,
@@ -27,26 +27,27 @@ from gatewayfilter.store.sql.sqlite_file import FileMark
 _COLUMNS = POLICY_ITEMS.c
 _SELECT = select(_COLUMNS.record).order_by(_COLUMNS.kind, _COLUMNS.name)
 _INSERT = insert(POLICY_ITEMS)
-_LAST_STEP = select(func.max(LIST_CHANGES.c.seq))
+_LAST_STEP = select(LIST_CHANGES.c.seq, LIST_CHANGES.c.kind, LIST_CHANGES.c.payload).order_by(LIST_CHANGES.c.seq.desc()).limit(1)
 
 
 class SqlPolicyStore:
     """Implements `interfaces.PolicyStore`.
 
-    What was read is kept until the feed goes on: reading 500 clients takes 6 ms, asking the feed 0.2.
+    What was read is kept until the feed goes on, or has another last step of the same number, as a database may have that was
+    restored: reading 500 clients takes 6 ms, asking the feed 0.2.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._kept: tuple[tuple[int, FileMark | None], PolicySet] | None = None
+        self._kept: tuple[tuple[list[object], FileMark | None], PolicySet] | None = None
 
     def read(self) -> PolicySet:
         """Returns all items."""
         with self._database.read() as connection:
-            last = connection.scalar(_LAST_STEP)
+            last = connection.execute(_LAST_STEP).one_or_none()
             if last is None or self._database.joined:  # the step of a transaction may be taken back, and its number used again
                 return _read(connection)
-            mark = last, self._database.file_mark()
+            mark = [*last], self._database.file_mark()
             kept = self._kept
             if kept is None or kept[0] != mark:
                 # The items may be newer than the step; then the next read finds another step.

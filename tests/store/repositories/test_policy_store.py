@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import func, select, update
 
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.errors import PolicyError
@@ -23,8 +25,11 @@ from gatewayfilter.model import (
     ScheduleEffect,
     Window,
     parse_matcher,
+    to_record,
 )
 from gatewayfilter.store import Store
+from gatewayfilter.store.sql.database import Area
+from gatewayfilter.store.sql.schema import LIST_CHANGES, POLICY_ITEMS
 
 NOW = 100.0
 KIDS = Group("kids", "strict")
@@ -145,3 +150,15 @@ def test_a_change_that_is_taken_back_is_not_kept(store: Store) -> None:
         raise KeyError
     put(store, Group("new"))  # its step may have the number of the one that was taken back
     assert set(store.policies.read().groups) == {"kids", "new"}
+
+
+def test_another_feed_with_as_many_steps_is_read(store: Store) -> None:
+    """As of a database server that was restored from a backup, and changed since."""
+    put(store, *ALL)
+    store.policies.read()
+    with store._database.write(Area.LISTS) as connection:
+        last = connection.scalar(select(func.max(LIST_CHANGES.c.seq)))
+        longer = to_record(replace(PAUSE, until=NOW + 900))
+        connection.execute(update(LIST_CHANGES).where(LIST_CHANGES.c.seq == last).values(payload=longer))
+        connection.execute(update(POLICY_ITEMS).where(POLICY_ITEMS.c.kind == "pause").values(record=longer))
+    assert store.policies.read().pauses[PAUSE.name].until == NOW + 900
