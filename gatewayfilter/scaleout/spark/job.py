@@ -147,7 +147,7 @@ class SparkJob:
     def _work_here(self, frame: DataFrame, number: int) -> bool:
         """Decides a micro-batch from Kafka by workers that write the files themselves; returns whether they can."""
         options = self._options
-        if options.source != "kafka" or options.properties:  # those are named for Java, as of its key stores
+        if options.source != "kafka" or options.properties or self._has_tokens():  # which are Java's, as its key stores are
             return False
         path = OutputFolder(self._spark, options.output).local_path() if options.output else None
         if options.output and path is None:
@@ -168,6 +168,10 @@ class SparkJob:
         if folder is not None and work is not None:
             folder.commit(work, number)
         return True
+
+    def _has_tokens(self) -> bool:
+        """Returns whether Spark gets delegation tokens from Kafka, by which it logs in without further options."""
+        return any(name.startswith("spark.kafka.clusters.") for name, _ in self._spark.sparkContext.getConf().getAll())
 
     def _refresh(self) -> None:
         """Broadcasts the rules in force when they changed; the old ones are released."""

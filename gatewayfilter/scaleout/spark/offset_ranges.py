@@ -21,13 +21,16 @@ from gatewayfilter.scaleout.unreadable_batches import UnreadableBatches
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from confluent_kafka import Message
+    from confluent_kafka import KafkaError
     from pyspark.sql import DataFrame
 
 MOST: Final = 20_000
 """Messages that are answered together."""
 SILENT_S: Final = 60.0
-"""A task fails, and Spark runs it again, when no broker has sent anything for so long."""
+"""A task fails, and Spark runs it again, when no broker has sent anything of its range for so long.
+
+A new leader may tell of an earlier end of its log at first: that alone is no loss.
+"""
 _WAIT_S: Final = 0.5
 _CONSUMER: Final = {
     "group.id": "gatewayfilter-spark",  # the library wants one; nothing is committed to it
@@ -78,7 +81,7 @@ def read_range(brokers: str, wanted: OffsetRange) -> Iterator[tuple[list[bytes],
     with closing(Consumer({"bootstrap.servers": brokers, "client.id": "gatewayfilter-spark", **_CONSUMER})) as consumer:
         consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.begin)])
         unreadable = UnreadableBatches(consumer)
-        at, heard = wanted.begin, time.monotonic()
+        at, heard, last = wanted.begin, time.monotonic(), "no fault was told"
         while at < wanted.end:
             messages = consumer.consume(min(MOST, wanted.end - at), _WAIT_S)
             before = at
@@ -87,32 +90,25 @@ def read_range(brokers: str, wanted: OffsetRange) -> Iterator[tuple[list[bytes],
             for message in messages:
                 offset = message.offset() or 0
                 passed = unreadable.passed(message)
-                if message.error() is None:
+                if (fault := message.error()) is None:
                     at = offset + 1
                     if offset < wanted.end:  # the last offsets may be of no message: ends of transactions
                         values.append(message.value() or b"")
                         offsets.append(offset)
                 else:
-                    at = max(at, _behind(message, passed, wanted))
+                    at, last = max(at, _behind(fault, message.offset(), passed, wanted)), fault.str()
             if values:
                 yield values, Places([(wanted.topic, wanted.partition)] * len(values), offsets)
             if at > before:
                 heard = time.monotonic()  # behind the work on what was sent
             elif time.monotonic() - heard > SILENT_S:
-                raise GatewayFilterError(f"no broker has sent anything of {wanted} for {SILENT_S:.0f} s")
+                raise GatewayFilterError(f"no broker has sent anything of {wanted} from {at} on for {SILENT_S:.0f} s: {last}")
 
 
-def _behind(message: Message, passed: int | None, wanted: OffsetRange) -> int:
+def _behind(fault: KafkaError, offset: int | None, passed: int | None, wanted: OffsetRange) -> int:
     """Returns the offset that reading goes on from behind a fault, 0 where it does not tell."""
-    fault = message.error()
-    assert fault is not None
     if passed is not None:
         return passed + 1
-    if fault.name() == "_PARTITION_EOF":
-        offset = message.offset() or 0
-        if offset < wanted.end:
-            raise GatewayFilterError(f"the log of Kafka ends at {offset}, before the end of {wanted}: messages were lost")
-        return offset
     if fault.fatal() or fault.name() == "_AUTO_OFFSET_RESET":
         raise KafkaException(fault)
-    return 0
+    return wanted.end if fault.name() == "_PARTITION_EOF" and (offset or 0) >= wanted.end else 0

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -24,6 +26,7 @@ kafka = pytest.importorskip("confluent_kafka")
 kafka_admin = pytest.importorskip("confluent_kafka.admin")
 pytest.importorskip("pyspark")
 offset_ranges = pytest.importorskip("gatewayfilter.scaleout.spark.offset_ranges")
+spark_job = pytest.importorskip("gatewayfilter.scaleout.spark.job")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(500)]
 RECORDS = 12_000
@@ -116,7 +119,44 @@ def test_a_task_without_a_broker_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         list(offset_ranges.read_range(f"127.0.0.1:{free_port()}", offset_ranges.OffsetRange("ranges", 1, 0, 5)))
 
 
-def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker) -> None:
+def test_an_end_that_the_broker_does_not_tell_of_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a new leader, whose high watermark lags: the offsets were told by the old one."""
+    producer = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none"})
+    (mock,) = producer.list_topics(timeout=10).brokers.values()
+
+    def send(count: int) -> None:
+        for number in range(count):
+            producer.produce("lagging", b"%d" % number, partition=0)
+        producer.flush(10)
+
+    def read(end: int) -> list[int]:
+        parts = offset_ranges.read_range(f"{mock.host}:{mock.port}", offset_ranges.OffsetRange("lagging", 0, 5, end))
+        return [at for _, places in parts for at in places.offsets]
+
+    send(10)
+    late = threading.Timer(2, send, [2])
+    late.start()
+    assert read(12) == [*range(5, 12)]
+    late.join()
+    monkeypatch.setattr(offset_ranges, "SILENT_S", 2.0)
+    with pytest.raises(GatewayFilterError, match="end of partition"):
+        read(13)
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_tokens_of_spark_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool) -> None:
+    """Its workers would read without logging in."""
+    configured = [("spark.kafka.clusters.main.auth.bootstrap.servers", "kafka:9093")] if secured else []
+    context = SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=lambda: configured))
+    asked: list[object] = []
+    monkeypatch.setattr(spark_job, "planned_ranges", asked.append)
+    options = spark_job.JobOptions(str(tmp_path), tmp_path, brokers="kafka:9093", topic="in", output_topic="out")
+    spark: Any = SimpleNamespace(sparkContext=context)
+    assert not spark_job.SparkJob(spark, options)._work_here(None, 0)
+    assert bool(asked) is not secured
+
+
+def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each transaction ends with a record of its own, which has an offset and is no message."""
     _send(broker, [], "ranges")
     producer = kafka.Producer({"bootstrap.servers": broker.address, "transactional.id": "ranges"})
@@ -137,8 +177,10 @@ def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker) 
     assert read(5, 12) == [5, 6, 7, 8, 9, 11]
     assert read(21, 33) == []
     assert read(0, 44) == [*range(10), *range(11, 21), *range(33, 43)]
-    with pytest.raises(GatewayFilterError, match="messages were lost"):
-        read(40, 45)
+    with monkeypatch.context() as patch:
+        patch.setattr(offset_ranges, "SILENT_S", 5.0)
+        with pytest.raises(GatewayFilterError, match="end of partition"):
+            read(40, 45)
     admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
     (deleted,) = admin.delete_records([kafka.TopicPartition("ranges", 1, 4)]).values()
     deleted.result(30)
