@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PARSING: Final = arrow_json.ParseOptions(explicit_schema=RECORD, unexpected_field_behavior="ignore")
+_OBJECT: Final = re.compile(rb"\s*\{")
 
 
 def batch_of(records: Sequence[dict[str, Any]]) -> pa.RecordBatch:
@@ -23,6 +25,8 @@ def batch_of(records: Sequence[dict[str, Any]]) -> pa.RecordBatch:
 
 def parsed(blob: bytes) -> pa.RecordBatch | None:
     """Returns lines of JSON objects as a batch; None when one of them cannot be read."""
+    if not _OBJECT.match(blob):  # a `null` that comes first ends the process: pyarrow 26.0.1
+        return None
     reading = arrow_json.ReadOptions(use_threads=False, block_size=max(len(blob) + 1, 1 << 16))
     try:
         batches = arrow_json.read_json(io.BytesIO(blob), reading, _PARSING).combine_chunks().to_batches()

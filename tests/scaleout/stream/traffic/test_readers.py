@@ -97,6 +97,13 @@ def test_bad_lines_have_their_reason(form: str, line: bytes, why: str) -> None:
     assert why in reason
 
 
+@pytest.mark.parametrize("line", [b"null", b" \tnull {}"])
+def test_a_null_in_front_does_not_end_the_process(line: bytes) -> None:
+    """As it does in Arrow's parser of JSON (pyarrow 26.0.1)."""
+    read = reader_of(TrafficFormat.JSON).read([line, b'{"url": "http://a/"}'])
+    assert (read.batch.num_rows, [row for row, _ in read.bad]) == (1, [0])
+
+
 @pytest.mark.parametrize("form", list(TrafficFormat))
 @settings(max_examples=30)
 @given(lines=st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([text for _, text, _ in CASES])), max_size=5))
