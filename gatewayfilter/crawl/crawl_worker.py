@@ -117,7 +117,8 @@ class CrawlWorker:
         save_at = time.monotonic() + SAVE_SEEN_S
         while not stopping.done():
             free = self._settings.concurrency - len(tasks)
-            leased = await self._lease(session, free, wait=not tasks) if free else _Leased((), {})
+            idle = not tasks and not (self._buffer is not None and self._buffer.waiting)  # else they need the queue's thread
+            leased = await self._lease(session, free, wait=idle) if free else _Leased((), {})
             for lease in leased.leases if leased is not None else ():
                 known = leased.validators.get(lease.url) if leased is not None else None
                 task = asyncio.create_task(self._handle(session, lease, known, self._patience_s(len(tasks))))
@@ -132,7 +133,7 @@ class CrawlWorker:
                 changing: set[asyncio.Task[Any]] = {stopping, *tasks}
                 await asyncio.wait(changing, return_when=asyncio.FIRST_COMPLETED)
                 await asyncio.wait({stopping}, timeout=GATHER_S)
-            elif tasks:
+            elif not idle:
                 poll_s = POLL_MIN_S if leased.leases else min(poll_s * POLL_GROWTH, POLL_MAX_S)
                 await asyncio.wait({stopping}, timeout=poll_s)
 

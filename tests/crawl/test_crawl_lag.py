@@ -94,6 +94,25 @@ async def test_fetching_goes_on_while_the_scanner_lags_and_nothing_is_lost(origi
     assert again.counters["pages_lost"] == 0
 
 
+async def test_pages_that_wait_are_judged_while_nothing_else_is_to_do(origin: Origin, store: Store, tmp_path: Path) -> None:
+    origin.answers.update({f"/{number}": reply() for number in range(PAGES)})
+    store.frontier.add([CrawlRequest(origin.url(f"/{number}"), Priority.LINK) for number in range(PAGES)], time.time())
+    first = Lagging(store, tmp_path / "archive")
+    running = asyncio.create_task(first.worker.run(first.stop))
+    await first.until(lambda: first.counters["pages_fetched"] == PAGES and len(first.backlog) >= PAGES - 2)
+    first.stop.set()
+    first.sink.go.set()
+    await running
+
+    again = Lagging(store, tmp_path / "archive")
+    running = asyncio.create_task(again.worker.run(again.stop))
+    await asyncio.sleep(0.3)  # it has asked the queue, which has no more
+    again.sink.go.set()
+    await again.until(lambda: not len(again.backlog))
+    again.stop.set()
+    await running
+
+
 async def test_it_ends_when_told_so_while_the_scanner_looks_for_a_page(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
