@@ -177,7 +177,8 @@ async def channel(port: int, connect: str = "", cut: int = 0) -> AsyncIterator[C
         try:
             if connect:
                 await found.send(f"CONNECT {connect} HTTP/1.1\r\nHost: {connect}\r\n\r\n".encode(), cut)
-                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+                answer = await reader.readuntil(b"\r\n\r\n")
+                assert answer.startswith(b"HTTP/1.1 200"), answer
             yield found
         finally:
             raw.close()

@@ -148,7 +148,7 @@ FURTHER_PLANTS: dict[str, str] = {
     "svg-symbol": "<svg><symbol><text y=20>@@</text></symbol></svg>",
     "svg-clip": "<svg><clipPath><text y=20>@@</text></clipPath></svg>",
     "svg-attribute": "<svg><g display=none><text y=20>@@</text></g></svg>",
-    "meter": "<meter>@@</meter><progress>@@</progress>",
+    "meter": "<meter>@@</meter><progress value=0>@@</progress>",
     "object-loaded": "<object data='data:text/html,x'>@@</object>",
     "clip-path": "<div style='position:absolute;clip-path:inset(100%)'>@@</div>",
     "clip": "<div style='position:absolute;clip:rect(0,0,0,0)'>@@</div>",
