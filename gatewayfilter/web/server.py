@@ -63,7 +63,7 @@ def serve(loaded: Loaded) -> None:
     """
     settings = loaded.settings
     limit_heaps()
-    with _listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
+    with listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
         authenticator = WakingAuthenticator(AccountAuthenticator(services.access), ChildWarmer(services))
@@ -106,10 +106,11 @@ def _release(store: Store) -> None:
 
 
 @contextmanager
-def _listening(address: str) -> Iterator[socket.socket]:
+def listening(address: str) -> Iterator[socket.socket]:
+    """Yields a socket that is bound; connections to it do not wait for acknowledgements. Raises `StartupError`."""
     host, port = split_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with closing(socket.socket(family, socket.SOCK_STREAM)) as listener:
+    with closing(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)) as listener:  # asyncio asks for the protocol
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))

@@ -99,6 +99,7 @@ async def _serve_http(stack: AsyncExitStack, settings: Settings, parts: Deciding
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family, backlog=128)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio does not see that it is TCP
     except OSError as error:
         raise StartupError(f"cannot listen on decide.listen {settings.decide.listen}: {error.strerror}") from error
     config = bounded_config(endpoint, head_bytes=65_536, connections=256, log_level="error")
