@@ -6,8 +6,9 @@
 The state folder has 500 clients in 20 groups with policies, so many decisions of 30 days and entries of a list, and is kept in
 FOLDER where one is given: 10 million decisions and 5 million entries take some 20 minutes of CPU. `run` is started on it, an
 account signs in, and each page and each answer of the API is asked for in rounds: first with the database out of the system's
-cache, where it is allowed, then warm. CPU is that of the web process and of its child processes. `--live` writes 500 decisions a
-second for so long while 50 readers watch; `--browser` measures first paint in Chromium, then shows the live log for so long.
+cache, where it is allowed, then warm; of a file to download until its first piece. CPU is that of the web process and of its
+child processes. `--live` writes 500 decisions a second for so long while 50 readers watch; `--browser` measures first paint in
+Chromium, then shows the live log for so long.
 """
 
 import argparse
@@ -151,7 +152,8 @@ def visit(browser: httpx2.Client, web: WebProcess, timed: Timed) -> None:
     """Requests a path, and adds what it took."""
     cpu, begun = web.cpu_s(), time.perf_counter()
     with browser.stream("GET", timed.path) as answer:
-        if answer.headers.get("content-type", "").startswith("text/event-stream"):  # it has no end
+        file = "attachment" in answer.headers.get("content-disposition", "")
+        if file or answer.headers.get("content-type", "").startswith("text/event-stream"):  # it has no end, or is the whole log
             next(answer.iter_raw())
         else:
             answer.read()
