@@ -15,6 +15,7 @@ MODULES = (
     "gatewayfilter.documents._density",
     "gatewayfilter.documents.html._markup",
     "gatewayfilter.classify.lexicon._scanner",
+    "gatewayfilter.classify.models._terms",
     "gatewayfilter.classify.normalize._views",
     "gatewayfilter.engine.adblock.index._near_rules",
     "gatewayfilter.engine.batches._plain_urls",

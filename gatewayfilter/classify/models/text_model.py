@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from gatewayfilter.classify.models.calibration import Calibration
 from gatewayfilter.classify.models.model_file import Arrays, load_model
 from gatewayfilter.classify.normalize.views import squashed_view
+from gatewayfilter.compiled import load
 
 TEXT_MODEL_FILE = "text-model.npz"
 """Its name in a folder of words."""
@@ -95,6 +96,43 @@ def windows_of(terms: Terms) -> list[NDArray[np.uint32]]:
     return [window & _PLACE for window in np.split(keys, starts)]
 
 
+class DistinctTerms(NamedTuple):
+    """The terms of a text, each once a window; in which order is left open.
+
+    Attributes:
+        words: how many the text has.
+        window_count: number of windows.
+        windows, places: int64[k] each.
+        is_first: bool[k], whether a place is in no earlier row.
+    """
+
+    words: int
+    window_count: int
+    windows: NDArray[np.int64]
+    places: NDArray[np.int64]
+    is_first: NDArray[np.bool_]
+
+
+def plain_distinct_terms(text: str) -> DistinctTerms:
+    """Returns the different terms of a text in its normal view. _terms.pyx does the same in a tenth of the time."""
+    terms = terms_of(text)
+    keys = np.unique(terms.windows << _SHIFT | terms.places)
+    places = (keys & _PLACE).astype(np.int64)
+    is_first = np.zeros(len(keys), np.bool_)
+    is_first[np.unique(places, return_index=True)[1]] = True
+    return DistinctTerms(len(terms.words), terms.count, (keys >> _SHIFT).astype(np.int64), places, is_first)
+
+
+_compiled = load("gatewayfilter.classify.models._terms")
+
+
+def distinct_terms(text: str) -> DistinctTerms:
+    """Returns the different terms of a text in its normal view, of which `MAX_CHARACTERS` are read. 0.1 ms for a long one."""
+    if _compiled is None:
+        return plain_distinct_terms(text)
+    return DistinctTerms(*_compiled.distinct_terms(squashed_view(text[:MAX_CHARACTERS]), WINDOW, BITS))
+
+
 class Reading(NamedTuple):
     """What a text reads like: log-odds that it is harmful, by window.
 
@@ -133,15 +171,13 @@ class TextModel:
     additive: frozenset[str] = field(default=frozenset())
 
     def read(self, text: str) -> Reading:
-        """Returns what a part of a text, in its normal view, reads like. Some 0.3 ms for a long one."""
-        terms = terms_of(text)
+        """Returns what a part of a text, in its normal view, reads like. Some 0.2 ms for a long one."""
+        terms = distinct_terms(text)
         if not terms.words:
             return NOTHING_READ
-        keys = np.unique(terms.windows << _SHIFT | terms.places)
-        windows, places = keys >> _SHIFT, keys & _PLACE
-        sums = np.bincount(windows, self.weights[places], terms.count) * self.scale
-        rarity = self.rarity[places].astype(np.float32)
-        lengths = np.sqrt(np.bincount(windows, rarity * rarity, terms.count)) / _WHOLE
+        sums = np.bincount(terms.windows, self.weights[terms.places], terms.window_count) * self.scale
+        rarity = self.rarity[terms.places].astype(np.float64)
+        lengths = np.sqrt(np.bincount(terms.windows, rarity * rarity, terms.window_count)) / _WHOLE
         logits = np.sort(sums / np.maximum(lengths, _LEAST_LENGTH)) + self.bias
         third = -max(1, (len(logits) + 1) // 3)
         return Reading(float(logits.mean()), float(logits[third:].mean()), float(logits[-1]))
