@@ -21,7 +21,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import multiprocessing
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_crawl import HOSTS, ROOT, TimedSink, serve, until
+from bench_crawl import HOSTS, ROOT, TimedSink, bodies, served, until
 
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.config import CrawlSettings, LearnSettings
@@ -317,11 +316,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(chosen: Sequence[str], pages: int, rounds: int, folder: Path | None) -> None:
     """Measures and prints; fields stay in the folder, if any, and are compared."""
-    ours, theirs = multiprocessing.Pipe()
-    origin = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,), daemon=True)
-    origin.start()
-    try:
-        port = ours.recv()
+    with served(bodies) as port:
         spent: dict[str, list[float]] = {what: [] for what in chosen}
         for _ in range(rounds):
             for what, seconds in spent.items():
@@ -329,13 +324,10 @@ def measure(chosen: Sequence[str], pages: int, rounds: int, folder: Path | None)
                 command = [sys.executable, __file__, "--pages", str(pages), "--turn", what, str(port), fields]
                 done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                 seconds.append(json.loads(done.stdout.splitlines()[-1]))
-    finally:
-        origin.terminate()
-        origin.join()
     speeds = {what: pages / statistics.median(seconds) for what, seconds in spent.items()}
     print("| crawler | pages a CPU second | peer | ratio |\n|---|---|---|---|")
     for what, peers in WORK.items():
-        for peer in peers if what in speeds else ():
+        for peer in filter(speeds.__contains__, peers if what in speeds else ()):  # `--only` leaves some out
             print(f"| {what} | {speeds[what]:.0f} | {peer}: {speeds[peer]:.0f} | {speeds[what] / speeds[peer]:.2f} |")
     if folder is not None:
         for peer in WORK["ours, same fields, plain sum"]:
