@@ -18,6 +18,7 @@ MODULES = (
     "gatewayfilter.classify.models._terms",
     "gatewayfilter.classify.normalize._views",
     "gatewayfilter.engine.adblock.index._near_rules",
+    "gatewayfilter.engine.adblock.syntax._plain_lines",
     "gatewayfilter.engine.batches._plain_urls",
     "gatewayfilter.scaleout.stream.traffic._json_scan",
     "gatewayfilter.scaleout.stream.worker._splicing",

@@ -9,6 +9,7 @@ Expressions that cost too much are left to RE2, which is slower for simple expre
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 from typing import Protocol, cast
 
@@ -90,6 +91,7 @@ class GuardedRegex:
         return re.compile(self.text, re.ASCII)
 
 
+@lru_cache(maxsize=256)  # compiling a list asks three times for each; with the longest expressions some 2 MB
 def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
     """Analyses and translates an expression of a filter list (without its slashes).
 
@@ -359,6 +361,7 @@ def _emit(node: Node, alphabet: int) -> str:
     raise AssertionError(node)
 
 
+@lru_cache(maxsize=512)
 def _emit_set(members: int, alphabet: int) -> str:
     left = members & alphabet
     if left.bit_count() == 1:

@@ -4,7 +4,9 @@ Regular languages and look-around are accepted, back-references are not. Canonic
 character class is a 128-bit set, which makes overlap between parts of the expression one AND (cost_guard.py).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gatewayfilter.errors import RuleError
 
@@ -66,6 +68,8 @@ class Repeat:
     high: int | None
     lazy: bool
 
+
+_BOUNDS: Mapping[str, tuple[int, int | None]] = MappingProxyType({"*": (0, None), "+": (1, None), "?": (0, 1)})
 
 type Node = Chars | Assertion | Sequence | Choice | Repeat
 
@@ -181,10 +185,11 @@ class _Reader:
         return Repeat(atom, *bounds, lazy)
 
     def _quantifier(self) -> tuple[int, int | None] | None:
-        for mark, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
-            if self._take(mark):
-                return bounds
-        if not self.text.startswith("{", self.position):
+        mark = self.text[self.position : self.position + 1]
+        if mark in _BOUNDS:
+            self.position += 1
+            return _BOUNDS[mark]
+        if mark != "{":
             return None
         inner, closing, _ = self.text[self.position + 1 :].partition("}")
         low, comma, high = inner.partition(",")

@@ -16,7 +16,7 @@ from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.pattern import shape_of
 from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index, party_of
-from gatewayfilter.engine.adblock.index.rule_table import RuleRecord, RuleTable, pack_rules
+from gatewayfilter.engine.adblock.index.rule_table import RuleColumns, RuleTable, pack_rules
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES, REDIRECTS, Prepared, prepare
 from gatewayfilter.engine.adblock.syntax.removeparam import ParamFilter, spellings
@@ -164,18 +164,18 @@ def _read_postings(sections: SectionReader) -> dict[str, tuple[int, ...]]:
 
 
 def pack_modifiers(
-    records: list[RuleRecord], params: ParamPlan, addresses: Mapping[str, list[int]], plans: Iterable[IndexPlan]
+    columns: RuleColumns, params: ParamPlan, addresses: Mapping[str, list[int]], plans: Iterable[IndexPlan]
 ) -> list[bytes]:
     """Returns the sections that `ModifierIndex` reads.
 
     Args:
-        records: all modifier rules.
+        columns: all modifier rules.
         params: those indexed by the parameter that they remove.
         addresses: those indexed by the server's address.
         plans: of the other rules, one per group.
     """
     sections = [
-        *pack_rules(records),
+        *pack_rules(columns),
         *_pack_postings(params.names),
         *_pack_postings(dict(sorted(params.reach.items()))),
         *_pack_postings(addresses),
@@ -184,7 +184,7 @@ def pack_modifiers(
     for plan in plans:
         sections += pack_index(plan)
         numbers = chain(plan.everywhere, *plan.hosts.values(), *plan.literals.values(), *plan.sources.values())
-        kinds.append(reduce(or_, (records[number].rule.types for number in numbers), 0))
+        kinds.append(reduce(or_, (columns.rules[number].types for number in numbers), 0))
     return [*sections, pack_numbers(kinds)]
 
 

@@ -59,12 +59,13 @@ def shape_of(rule: NetworkRule) -> PatternShape:
     if rule.is_regex:
         found = guard_regex(pattern[1:-1], match_case=rule.match_case).literals
         return PatternShape(literals=tuple(literal for literal in found if "\n" not in literal))
-    match = _HOST_PATTERN.fullmatch(pattern)
+    match = _HOST_PATTERN.fullmatch(pattern) if pattern[0] == "|" else None
     host, rest = (match[1], match[2] or "") if match else ("", "")
     body = pattern.lstrip("|").removesuffix("|").lower()
-    literals = tuple(piece for piece in _PIECES.split(body) if piece and "\n" not in piece)
+    pieces = _PIECES.split(body) if "*" in body or "^" in body else [body]
+    literals = tuple([piece for piece in pieces if piece and "\n" not in piece])
     # Text behind "||" belongs to the host up to the first character that no host contains.
-    in_host = _HOST_BEGINNING.match(pattern)
+    in_host = _HOST_BEGINNING.match(pattern) if pattern[0] == "|" else None
     return PatternShape(host if rest else "", False, literals, literals == (pattern,), in_host[1] if in_host else "")
 
 

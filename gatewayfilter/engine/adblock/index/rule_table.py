@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, RuleTest
+from gatewayfilter.engine.adblock.index.pattern import PatternShape
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
-from gatewayfilter.engine.adblock.syntax.rule import PARTY_SHIFT, AdblockMatch, NetworkRule
+from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, NO_CONDITIONS, PARTY_SHIFT, AdblockMatch, NetworkRule
 from gatewayfilter.errors import SnapshotError
 
 CACHE_SIZE = 8_192
@@ -35,55 +37,73 @@ class RulesOff:
     restored: frozenset[int]
 
 
-@dataclass(slots=True, unsafe_hash=True)  # a frozen one takes four times as long to make; nothing assigns to it
-class RuleRecord:
-    """A rule as the builder passes it on.
+PLAIN_RULE = NetworkRule("", types=ALL_TYPES)
+"""Stands for each rule that blocks all requests to one host, as `||host^` or in a hosts file; its host is kept beside it."""
+
+PLAIN_SHAPE = PatternShape(is_host=True)
+"""Stands for the shape of a `PLAIN_RULE`."""
+
+PLAIN_MASK = PLAIN_RULE.mask
+
+type TakenRule = tuple[NetworkRule, PatternShape, str, str, int, int, int]
+"""A rule, its shape, its host where that is the whole pattern (else ""), the line's text, source, number of the line, and
+position among the rules of the line (one of a hosts file holds several)."""
+
+
+def mask_of(rule: NetworkRule, *, needs_test: bool, is_cancelled: bool) -> int:
+    """Returns types, party and flags of a rule.
+
+    Args:
+        rule: the rule.
+        needs_test: see `NEEDS_TEST`.
+        is_cancelled: a `$badfilter` of another list cancels it.
+    """
+    return (
+        rule.mask | NEEDS_TEST * needs_test | EXCEPTION * rule.exception | IMPORTANT * rule.important | CANCELLED * is_cancelled
+    )
+
+
+class RuleColumns:
+    """Rules as the builder passes them on: a list for each of their properties, as there are a hundred thousand of them.
 
     Attributes:
-        text: the line of the list.
-        ordinal: position among the line's rules (a hosts line holds several).
-        needs_test: see `NEEDS_TEST`.
-        cancelled_by: sources with a `$badfilter` that cancels it.
+        rules, shapes: `PLAIN_RULE` and `PLAIN_SHAPE` for plain ones.
+        hosts: the host where it is the whole pattern, else "".
+        texts: the lines of the list.
+        lines, origins: number of the line; source, and position among the line's rules.
+        masks: types, party and flags.
+        cancelled: (number of the rule, source of a `$badfilter` that cancels it) of each.
     """
 
-    rule: NetworkRule
-    text: str
-    source: int
-    line: int
-    ordinal: int
-    needs_test: bool
-    cancelled_by: frozenset[int] = frozenset()
+    __slots__ = ("cancelled", "hosts", "lines", "masks", "origins", "rules", "shapes", "texts")
 
-    @property
-    def mask(self) -> int:
-        """Types, party and flags."""
-        rule = self.rule
-        return (
-            rule.mask
-            | NEEDS_TEST * self.needs_test
-            | EXCEPTION * rule.exception
-            | IMPORTANT * rule.important
-            | CANCELLED * bool(self.cancelled_by)
-        )
+    def __init__(self, taken: Sequence[TakenRule], masks: Sequence[int], cancelled: Sequence[tuple[int, int]]) -> None:
+        self.rules = [each[0] for each in taken]
+        self.shapes = [each[1] for each in taken]
+        self.hosts = [each[2] for each in taken]
+        self.texts = [each[3] for each in taken]
+        self.origins = [each[4] | each[6] << 16 for each in taken]
+        self.lines = [each[5] for each in taken]
+        self.masks = masks
+        self.cancelled = cancelled
 
 
-def pack_rules(records: Sequence[RuleRecord]) -> list[bytes]:
+def pack_rules(columns: RuleColumns) -> list[bytes]:
     """Returns the sections that `RuleTable` reads."""
-    texts: list[bytes] = []
-    starts = [0]
-    for record in records:
-        text = record.text.encode(errors="replace")
-        texts.append(text)
-        starts.append(starts[-1] + len(text))
-    cancelled = [(number, source) for number, record in enumerate(records) for source in sorted(record.cancelled_by)]
+    text = "".join(columns.texts)
+    encoded = text.encode(errors="replace")
+    sizes = (
+        map(len, columns.texts) if len(encoded) == len(text) else (len(each.encode(errors="replace")) for each in columns.texts)
+    )
+    names_clients = any(rule.conditions.names_clients for rule in columns.rules if rule.conditions is not NO_CONDITIONS)
     return [
-        b"".join(texts),
-        pack_numbers(starts),
-        pack_numbers(record.line for record in records),
-        pack_numbers(record.source | record.ordinal << 16 for record in records),
-        pack_numbers(record.mask for record in records),
-        pack_numbers(number for pair in cancelled for number in pair),
-        pack_numbers([any(record.rule.conditions.names_clients for record in records if record.needs_test)]),
+        encoded,
+        pack_numbers(accumulate(sizes, initial=0)),
+        pack_numbers(columns.lines),
+        pack_numbers(columns.origins),
+        pack_numbers(columns.masks),
+        pack_numbers(number for pair in columns.cancelled for number in pair),
+        pack_numbers([names_clients]),
     ]
 
 

@@ -21,7 +21,12 @@ from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import canonical_host
 
-_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
+HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*(?:\.\*)?", re.ASCII)
+"""A host name or entity in canonical form."""
+
+_PLAIN_HOSTS = re.compile(rf"~?{HOST.pattern}(?:\|~?{HOST.pattern})*+", re.ASCII)
+_KEPT_LENGTH = 64
+"""Options of at most this many characters are kept: most rules have one of some dozen (`third-party`)."""
 _METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 
 
@@ -70,11 +75,20 @@ class RuleOptions:
 
 
 def read_options(text: str) -> RuleOptions:
-    """Parses the options behind the `$`.
+    """Parses the options behind the `$`. Callers share the result, and do not change it.
 
     Raises:
         RuleError: one is unknown, contradicts another, or has an invalid value.
     """
+    return _read_short_options(text) if len(text) <= _KEPT_LENGTH else _read_options(text)
+
+
+@lru_cache(maxsize=512)
+def _read_short_options(text: str) -> RuleOptions:
+    return _read_options(text)
+
+
+def _read_options(text: str) -> RuleOptions:
     options = RuleOptions()
     for name, negated, value in _split(text):
         if not name.strip("_"):
@@ -177,6 +191,8 @@ def _with_strict(conditions: Conditions, name: str, _value: str) -> Conditions:
 
 def _with_sources(conditions: Conditions, name: str, value: str) -> Conditions:
     included, excluded = read_hosts(value)
+    if conditions is NO_CONDITIONS:
+        return Conditions(sources=included, not_sources=excluded)
     sources = _in_both(conditions.sources, included, name)
     return replace(conditions, sources=sources, not_sources=_union(conditions.not_sources, excluded))
 
@@ -282,6 +298,11 @@ def read_hosts(value: str) -> tuple[HostSet, HostSet]:
     Raises:
         RuleError: there is none, or one is not a host, entity or regular expression.
     """
+    if _PLAIN_HOSTS.fullmatch(value):
+        items = value.split("|")
+        wanted = frozenset(item for item in items if item[0] != "~") if "~" in value else frozenset(items)
+        unwanted = frozenset(item[1:] for item in items if item[0] == "~") if "~" in value else frozenset()
+        return HostSet(wanted) if wanted else NO_HOSTS, HostSet(unwanted) if unwanted else NO_HOSTS
     names: tuple[set[str], set[str]] = (set(), set())
     patterns: tuple[list[str], list[str]] = ([], [])
     for item in _host_items(value):
@@ -328,7 +349,7 @@ def read_host(text: str) -> str:
         RuleError: it is neither.
     """
     host = text.lower().removesuffix(".")
-    if _HOST.fullmatch(host):
+    if HOST.fullmatch(host):
         return host
     try:
         if host.endswith(".*"):

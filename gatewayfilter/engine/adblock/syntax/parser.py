@@ -13,6 +13,7 @@ from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read
 from gatewayfilter.engine.adblock.syntax.modifier_values import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
 from gatewayfilter.engine.adblock.syntax.option_table import INLINE_POLICIES, is_option_name, looks_like_options
 from gatewayfilter.engine.adblock.syntax.options import RuleOptions, read_options
+from gatewayfilter.engine.adblock.syntax.plain_lines import MAX_LINE_LENGTH, plain_host
 from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
 from gatewayfilter.engine.adblock.syntax.stub_names import is_stub
@@ -20,8 +21,6 @@ from gatewayfilter.errors import RuleError, UnsupportedError, UrlError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import canonical_host
 
-MAX_LINE_LENGTH = 65_536
-_LONGEST_NAME = 253
 BLANKS = "\ufeff \t\r\n"
 """Characters that are stripped from both ends of a line."""
 
@@ -54,7 +53,6 @@ class ParsedLine:
 
 _COMMENT = ParsedLine(LineKind.COMMENT)
 
-_HOST_RULE = re.compile(r"\|\|[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+\^", re.ASCII)
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
 _ROOT_OF_HOST = re.compile(r"(\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?\|", re.ASCII)
 _DOT_BEHIND_HOST = re.compile(r"\|\|[a-z0-9_.-]*[a-z0-9_-](\.)[/^:?]", re.ASCII)
@@ -66,12 +64,6 @@ _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
 _HOSTS_LINE = re.compile(
     r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?"
 )
-_PLAIN_HOSTS_LINE = re.compile(
-    r"(?:0\.0\.0\.0|127\.0\.0\.1) ((?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-    r"(?:\.(?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*\.[a-z][a-z]{0,20})",
-    re.ASCII,
-)
-"""A hosts line with one name that is canonical as it is written: nearly all of them."""
 _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
 
 
@@ -82,9 +74,9 @@ def parse_line(line: str) -> ParsedLine:
         return _COMMENT
     if len(text) > MAX_LINE_LENGTH:
         return ParsedLine(LineKind.REJECTED, note=f"the line is longer than {MAX_LINE_LENGTH} characters")
-    host_rule = text if _HOST_RULE.fullmatch(text) else _plain_hosts_line(text) if text[0] in "01" else ""
-    if host_rule:  # nine lines out of ten
-        return ParsedLine(LineKind.NETWORK, (NetworkRule(host_rule, types=ALL_TYPES),))
+    host = plain_host(text)
+    if host:
+        return ParsedLine(LineKind.NETWORK, (NetworkRule(f"||{host}^", types=ALL_TYPES),))
     if text[0] == "#" and (len(text) == 1 or (text[1] in " \t#!=-*" and not _COSMETIC_MARK.match(text))):
         return _COMMENT
     if _is_cosmetic(text):
@@ -100,12 +92,6 @@ def parse_line(line: str) -> ParsedLine:
         return ParsedLine(LineKind.UNSUPPORTED, note=error.name)
     except RuleError as error:
         return ParsedLine(LineKind.REJECTED, note=str(error))
-
-
-def _plain_hosts_line(text: str) -> str:
-    """Returns the rule of a hosts line with one canonical name, "" for any other line."""
-    plain = _PLAIN_HOSTS_LINE.fullmatch(text) if len(text) < _LONGEST_NAME else None
-    return f"||{plain[1]}^" if plain and plain[1] != "localhost.localdomain" else ""
 
 
 def _parse_cosmetic(text: str) -> ParsedLine:
@@ -172,7 +158,9 @@ def _parse_network(text: str) -> ParsedLine:
     types = options.effective_types
     if not types:
         raise RuleError("the options exclude every type")
-    pattern = read_pattern(pattern.strip(), match_case=options.match_case)
+    pattern = pattern.strip()
+    if not (pattern.startswith("||") and plain_host(pattern)):
+        pattern = read_pattern(pattern, match_case=options.match_case)
     if not options.names_types and _speaks_of_pages(pattern, options, exception=exception):
         types |= DOCUMENT
     rule = NetworkRule(
