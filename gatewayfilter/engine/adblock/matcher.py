@@ -7,7 +7,8 @@ from mmap import mmap
 from typing import Protocol
 
 from gatewayfilter.engine.adblock.index.compiled_rule import is_in
-from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, RulesBetween, party_of
+from gatewayfilter.engine.adblock.index.near_rules import party_of
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, RulesBetween
 from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader
 from gatewayfilter.engine.adblock.syntax.rule import DOCUMENT, TYPE_BITS, AdblockMatch

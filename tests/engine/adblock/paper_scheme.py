@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from mmap import mmap
 
 from gatewayfilter.engine.adblock.index.literal_scan import make_scan
+from gatewayfilter.engine.adblock.index.near_rules import party_of
 from gatewayfilter.engine.adblock.index.pattern import shape_of
-from gatewayfilter.engine.adblock.index.rule_index import party_of
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, EXCEPTION, IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request

@@ -10,7 +10,8 @@ from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule, is_in
 from gatewayfilter.engine.adblock.index.covering_names import host_names
-from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, party_of
+from gatewayfilter.engine.adblock.index.near_rules import party_of
+from gatewayfilter.engine.adblock.index.rule_index import RuleIndex
 from gatewayfilter.engine.adblock.index.rule_table import RulesOff
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher, sources_of
 from gatewayfilter.engine.adblock.syntax.parser import parse_line

@@ -17,6 +17,11 @@ type ConditionTest = Callable[[str, str, str], bool]
 type RuleTest = Callable[[Request, str, str], bool]
 """(request, its URL in lower case, host of its source or "") → whether a rule matches it, type and party aside."""
 
+type _Names = frozenset[str] | None
+
+type Bounds = tuple[str, str, int, _Names, _Names, _Names, _Names, RuleTest | Literal[True]]
+"""See `CompiledRule.bounds`."""
+
 _ANY: frozenset[str] = frozenset()
 
 
@@ -88,11 +93,13 @@ class CompiledRule:
     Attributes:
         in_host: text that the host of every matching request contains, "" for none.
         pages: names of all the pages that it applies to, none where it names none or has expressions for them.
+        bounds: what `between` tests, for its compiled twin: `in_host`, the end of ".host", `strict`, the names of sources, of
+            excluded ones, of targets and of excluded ones (`None` for none), and what remains; `None` with expressions for hosts.
         matches: the full test, type and party aside. Takes the request, its URL in lower case, and the host of its source
             ("" when there is none).
     """
 
-    __slots__ = ("_hosts", "_hosts_fit", "_rest", "_suffix", "in_host", "matches", "pages")
+    __slots__ = ("_hosts", "_hosts_fit", "_rest", "_suffix", "bounds", "in_host", "matches", "pages")
 
     def __init__(self, rule: NetworkRule) -> None:
         conditions = rule.conditions
@@ -115,6 +122,16 @@ class CompiledRule:
             self._rest = _tail_test(compile_tail(rule)) or _rule_test(pattern, None, match_case=False)
         if client is not None:
             self._rest = _for_clients(client, self._rest)
+        self.bounds = self._bounds()
+
+    def _bounds(self) -> Bounds | None:
+        hosts = self._hosts
+        sets = (hosts.sources, hosts.not_sources, hosts.targets, hosts.not_targets)
+        if any(each.patterns for each in sets):
+            return None
+        sources, not_sources, targets, not_targets = (each.names or None for each in sets)
+        left: RuleTest | Literal[True] = True if self._rest is None else self._rest
+        return self.in_host, self._suffix, hosts.strict, sources, not_sources, targets, not_targets, left
 
     @property
     def is_unbound(self) -> bool:

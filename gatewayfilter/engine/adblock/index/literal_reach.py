@@ -16,22 +16,27 @@ class LiteralReach:
 
     Args:
         rules: (mask, rule) of each.
+
+    Attributes:
+        unbound: OR of the masks of those that may match between any hosts.
+        by_page: those that name their pages, by the names of these.
+        others: of each other one its mask, text that the host of a request must contain, and the rule.
     """
 
-    __slots__ = ("_by_page", "_others", "_unbound")
+    __slots__ = ("by_page", "others", "unbound")
 
     def __init__(self, rules: Iterable[tuple[int, CompiledRule]]) -> None:
-        self._unbound = 0
-        self._by_page: dict[str, list[tuple[int, CompiledRule]]] = {}
-        self._others: list[tuple[int, str, CompiledRule]] = []
+        self.unbound = 0
+        self.by_page: dict[str, list[tuple[int, CompiledRule]]] = {}
+        self.others: list[tuple[int, str, CompiledRule]] = []
         for mask, rule in rules:
             if rule.is_unbound:
-                self._unbound |= mask
+                self.unbound |= mask
             elif rule.pages:
                 for name in rule.pages:
-                    self._by_page.setdefault(name, []).append((mask, rule))
+                    self.by_page.setdefault(name, []).append((mask, rule))
             else:
-                self._others.append((mask, rule.in_host, rule))
+                self.others.append((mask, rule.in_host, rule))
 
     def between(self, host: str, source: str, bits: int) -> int:
         """Returns the OR of the masks of the rules that may match between two hosts, as far as these bits go.
@@ -41,13 +46,13 @@ class LiteralReach:
             source: host of their source, "" when there is none.
             bits: types and party of the requests.
         """
-        reach = self._unbound & bits
-        if source and self._by_page:
+        reach = self.unbound & bits
+        if source and self.by_page:
             for name in host_names(source):
-                for mask, rule in self._by_page.get(name, ()):
+                for mask, rule in self.by_page.get(name, ()):
                     if mask & bits & ~reach and rule.between(host, source):
                         reach |= mask & bits
-        for mask, in_host, rule in self._others:
+        for mask, in_host, rule in self.others:
             if mask & bits & ~reach and in_host in host and rule.between(host, source):
                 reach |= mask & bits
         return reach

@@ -14,8 +14,9 @@ from operator import or_
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.covering_names import host_names
+from gatewayfilter.engine.adblock.index.near_rules import party_of
 from gatewayfilter.engine.adblock.index.pattern import shape_of
-from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index, party_of
+from gatewayfilter.engine.adblock.index.rule_index import IndexPlan, RuleIndex, pack_index
 from gatewayfilter.engine.adblock.index.rule_table import RuleColumns, RuleTable, pack_rules
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
 from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES, REDIRECTS, Prepared, prepare

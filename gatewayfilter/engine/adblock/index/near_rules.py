@@ -4,38 +4,70 @@ It is worked out once for each pair of hosts, and each pair is new once: so ther
 """
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from gatewayfilter.compiled import load
-from gatewayfilter.engine.adblock.index.covering_names import host_names
+from gatewayfilter.engine.adblock.index.covering_names import host_names, is_same_site
+from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.name_table import HEAD, NameTable
 from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedRules, Postings
+from gatewayfilter.engine.adblock.index.rule_table import CANCELLED
+from gatewayfilter.engine.adblock.syntax.rule import PARTY_SHIFT
 from gatewayfilter.urls import host_suffixes
 
+type Proximity = tuple[int, int, int, tuple[Near, ...]]
+"""Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
+that of the other candidates; and of each of these its mask, its number, and its remaining test."""
 
-def find_near_rules(
-    hosts: NameTable,
-    host_rules: Postings,
-    pages: Mapping[str, int],
-    page_rules: Postings,
-    everywhere: PostedRules,
-    host: str,
-    source: str,
-    reach: int,
-) -> tuple[Near, ...]:
+
+type NearTables = tuple[NameTable, Postings, Mapping[str, int], Postings, PostedRules, int, LiteralReach | None]
+"""What an index has for hosts and pages, a bare tuple for its compiled reader: the keys of the rules by host, these rules; the
+keys of the rules by page, these rules; the rules without a key; OR of the masks of the rules by literals, and the reach of these
+rules (`None` where testing them would take long)."""
+
+
+def party_of(host: str, source: str) -> int:
+    """Returns the factor that turns a type's bit into a request's bits in a rule's mask.
+
+    Args:
+        host: host of the request.
+        source: host of its source; with "" it counts as first and as third party.
+    """
+    if not source:
+        return 1 | 1 << PARTY_SHIFT
+    return 1 if is_same_site(host, source) else 1 << PARTY_SHIFT
+
+
+def find_proximity(tables: NearTables, host: str, source: str, types: int) -> Proximity:
+    """Returns the facts about requests between two hosts; rules that are cancelled while all lists are on are left out.
+
+    Args:
+        tables: of the index.
+        host: host of the requests.
+        source: host of their source, "" when there is none.
+        types: bits of their types.
+    """
+    party = party_of(host, source)
+    near = tuple(found for found in find_near_rules(tables, host, source, types * party) if not found[0] & CANCELLED)
+    _, _, _, _, _, in_url, literals = tables
+    if literals is not None:
+        in_url = literals.between(host, source, types * party)
+    return party, in_url, reduce(or_, (found[0] for found in near), 0), near
+
+
+def find_near_rules(tables: NearTables, host: str, source: str, reach: int) -> tuple[Near, ...]:
     """Returns the candidate rules between two hosts, those without a test first.
 
     Args:
-        hosts: the keys of the rules by host.
-        host_rules: the rules by host.
-        pages: the keys of the rules by page.
-        page_rules: the rules by page.
-        everywhere: the rules without a key.
+        tables: of the index.
         host: host of the requests.
         source: host of their source, "" when there is none.
         reach: bits of all types for the party of the requests.
     """
     certain: list[Near] = []
     tested: list[Near] = []
+    hosts, host_rules, pages, page_rules, everywhere, _, _ = tables
     for name in host_suffixes(host):
         keys = hosts[name[:HEAD]]
         if name in keys:
@@ -69,3 +101,6 @@ def _add_near(posted: PostedRules, host: str, source: str, reach: int, certain: 
 _compiled = load("gatewayfilter.engine.adblock.index._near_rules")
 near_rules = find_near_rules if _compiled is None else _compiled.near_rules
 """`find_near_rules`, compiled where that is possible."""
+
+proximity = find_proximity if _compiled is None else _compiled.proximity
+"""`find_proximity`, compiled where that is possible."""

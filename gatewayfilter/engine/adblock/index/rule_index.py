@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import RuleTest
-from gatewayfilter.engine.adblock.index.covering_names import host_names, is_same_site
+from gatewayfilter.engine.adblock.index.covering_names import host_names
 from gatewayfilter.engine.adblock.index.literal_reach import LiteralReach
 from gatewayfilter.engine.adblock.index.literal_scan import MANY_HITS, make_scan
 from gatewayfilter.engine.adblock.index.name_table import NameTable, in_parts, pack_name_table
-from gatewayfilter.engine.adblock.index.near_rules import near_rules
+from gatewayfilter.engine.adblock.index.near_rules import NearTables, Proximity, near_rules, proximity
 from gatewayfilter.engine.adblock.index.posted_rules import Near, PostedMasks, PostedRules, Postings
 from gatewayfilter.engine.adblock.index.rule_table import CANCELLED, NEEDS_TEST, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers
@@ -53,10 +53,6 @@ class RulesBetween:
         """Whether no rule can match."""
         return not self.tests and not self.scans and self.certain < 0
 
-
-type Proximity = tuple[int, int, int, tuple[Near, ...]]
-"""Cached facts about requests to one host from another: the party (`party_of`); the OR of the masks of the rules by literals;
-that of the other candidates; and of each of these its mask, its number, and its remaining test."""
 
 FEW = 100
 """Up to this many rules by literals are tested against host and page first: most requests then need no search of the URL."""
@@ -111,13 +107,12 @@ class RuleIndex:
         self._literals = PostedMasks(table, _postings(sections, table, len(literals)))
         self._in_url = self._literals.mask
         self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
-        self._reach: LiteralReach | None = None
         self.literals = make_scan(literals)
         self._scan, self._at = self.literals.find, self.literals.at
         self._sources: Mapping[str, int] = sections.numbered_names()
         self._source_rules = _postings(sections, table, len(self._sources))
         self._everywhere = sections.numbers()
-        self._posted_everywhere: PostedRules | None = None
+        self._near_tables: NearTables | None = None
         self._near = BoundedCache(self._find_near)
         self._near_pages = BoundedCache(self._find_near_page)
 
@@ -241,34 +236,27 @@ class RuleIndex:
 
     def _find_near(self, hosts: tuple[str, str]) -> Proximity:
         """Computes the candidate rules of requests to a host from a source, except those indexed by literal and for pages."""
-        return self._find_proximity(hosts, ALL_TYPES & ~DOCUMENT)
+        return proximity(self._tables(), *hosts, ALL_TYPES & ~DOCUMENT)
 
     def _find_near_page(self, hosts: tuple[str, str]) -> Proximity:
         """Computes the same for pages alone: many rules for pages have costly conditions, and pages are few."""
-        return self._find_proximity(hosts, DOCUMENT)
-
-    def _find_proximity(self, hosts: tuple[str, str], types: int) -> Proximity:
-        host, source = hosts
-        party = party_of(host, source)
-        near = self._find_rules_near(host, source, types * party)
-        if self._table.has_cancelled:
-            near = tuple(found for found in near if not found[0] & CANCELLED)
-        return party, self._may_be_in_url(host, source, types * party), _union(near), near
+        return proximity(self._tables(), *hosts, DOCUMENT)
 
     def _find_rules_near(self, host: str, source: str, reach: int) -> tuple[Near, ...]:
         """Returns the candidate rules between two hosts, those without a test first."""
-        everywhere = self._posted_everywhere
-        if everywhere is None:
-            everywhere = self._posted_everywhere = PostedRules(self._table, self._everywhere)
-        return near_rules(self._hosts, self._host_rules, self._sources, self._source_rules, everywhere, host, source, reach)
+        return near_rules(self._tables(), host, source, reach)
 
-    def _may_be_in_url(self, host: str, source: str, bits: int) -> int:
-        """Returns the OR of the masks of the rules by literals that may apply; of all of them where testing would take long."""
-        if not self._few_in_url:
-            return self._in_url
-        if self._reach is None:
-            self._reach = LiteralReach((mask, self._table.compiled(rule)) for mask, rule in self._few_in_url)
-        return self._reach.between(host, source, bits)
+    def _tables(self) -> NearTables:
+        """Returns what is found by hosts and pages; at the first use, as it compiles the rules without a key."""
+        tables = self._near_tables
+        if tables is None:
+            table = self._table
+            everywhere = PostedRules(table, self._everywhere)
+            few = self._few_in_url
+            reach = LiteralReach((mask, table.compiled(rule)) for mask, rule in few) if few else None
+            by_hosts = (self._hosts, self._host_rules, self._sources, self._source_rules)
+            tables = self._near_tables = (*by_hosts, everywhere, self._in_url, reach)
+        return tables
 
     def all(self, request: Request, lowered: str, bits: int, source: str, off_sources: frozenset[int]) -> Iterator[int]:
         """Yields the number of every rule that matches and whose source is on, in the order in which `first` looks."""
@@ -297,15 +285,3 @@ def _union(candidates: Iterable[tuple[int, int]] | Iterable[Near]) -> int:
     for candidate in candidates:
         union |= candidate[0]
     return union
-
-
-def party_of(host: str, source: str) -> int:
-    """Returns the factor that turns a type's bit into a request's bits in a rule's mask.
-
-    Args:
-        host: host of the request.
-        source: host of its source; with "" it counts as first and as third party.
-    """
-    if not source:
-        return 1 | 1 << PARTY_SHIFT
-    return 1 if is_same_site(host, source) else 1 << PARTY_SHIFT

@@ -11,7 +11,8 @@ from gatewayfilter.engine.adblock.index import bounded_cache, literal_scan
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
 from gatewayfilter.engine.adblock.index.literal_scan import SCANNERS, VARIABLE, available_scanners, make_scan
-from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex, party_of
+from gatewayfilter.engine.adblock.index.near_rules import party_of
+from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.errors import ConfigError

@@ -5,6 +5,7 @@ import pytest
 from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import near_rules, rule_index
+from gatewayfilter.engine.adblock.index.near_rules import Proximity
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES
 from gatewayfilter.urls import host_suffixes
@@ -46,8 +47,10 @@ def test_the_compiled_twin_finds_the_same(reach: int, monkeypatch: pytest.Monkey
         pytest.skip("the module is not built")
     builder = AdblockBuilder()
     builder.add_list(0, LINES)
+    builder.add_list(1, ["||a.test^$badfilter", "@@||a.test^$domain=p.test,badfilter", "||b.a.test^$strict3p"])
     matcher = AdblockMatcher(builder.build())
     found = 0
+    ways = (near_rules.find_proximity, compiled.proximity)
     for index in (matcher._pair_blocks, matcher._pair_exceptions):
         for host in HOSTS:
             for source in ["", *HOSTS]:
@@ -57,7 +60,15 @@ def test_the_compiled_twin_finds_the_same(reach: int, monkeypatch: pytest.Monkey
                     results.append([(near[0], near[1], near[2] is None) for near in index._find_rules_near(host, source, reach)])
                 assert results[0] == results[1], (host, source)
                 found += len(results[0])
+                near = [way(index._tables(), host, source, reach & ALL_TYPES) for way in ways]
+                assert [_told(each) for each in near[:1]] == [_told(each) for each in near[1:]], (host, source)
     assert bool(found) == bool(reach)
+
+
+def _told(proximity: Proximity) -> tuple[object, ...]:
+    """Returns facts that can be compared: of each test only whether there is one."""
+    party, in_url, union, near = proximity
+    return party, in_url, union, [(mask, number, test is None) for mask, number, test in near]
 
 
 def test_names_of_hosts_are_not_kept_for_pairs() -> None:
