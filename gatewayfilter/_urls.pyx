@@ -7,6 +7,7 @@ from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnico
 
 cdef extern from "Python.h":
     bint PyUnicode_IS_ASCII(object text)
+    object PyType_GenericAlloc(type kind, Py_ssize_t items)
 
 cdef enum:
     IN_PATH = 1
@@ -92,7 +93,19 @@ cdef Py_ssize_t path_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t 
     return end
 
 
-def plain_url(kind not None, given not None):
+cdef Py_ssize_t scheme_end(const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    """Returns where the host begins behind `http://` or `https://`, -1 where neither stands there."""
+    cdef Py_ssize_t end = 4
+    if at(text, size, 0) != 104 or at(text, size, 1) != 116 or at(text, size, 2) != 116 or at(text, size, 3) != 112:
+        return -1
+    if at(text, size, end) == 115:
+        end += 1
+    if at(text, size, end) != 58 or at(text, size, end + 1) != SLASH or at(text, size, end + 2) != SLASH:
+        return -1
+    return end + 3
+
+
+def plain_url(type kind not None, given not None):
     """Returns a URL of a class where its text is canonical, but for a default port; `None` where that is not certain."""
     if type(given) is not str or not PyUnicode_IS_ASCII(given):
         return None
@@ -101,11 +114,8 @@ def plain_url(kind not None, given not None):
     if size > LONGEST_URL:
         return None
     cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(text)
-    if text.startswith("https://"):
-        scheme, begin = "https", 8
-    elif text.startswith("http://"):
-        scheme, begin = "http", 7
-    else:
+    begin = scheme_end(read, size)
+    if begin < 0:
         return None
     host = host_end(read, size, begin)
     if host < 0:
@@ -120,8 +130,8 @@ def plain_url(kind not None, given not None):
     path = path_end(read, size, root)
     if path < 0:
         return None
-    url = kind.__new__(kind)
-    url.scheme = scheme
+    url = PyType_GenericAlloc(kind, 0)  # as `object.__new__`, without a search for it
+    url.scheme = "https" if begin == 8 else "http"
     url.host = url.netloc = PyUnicode_Substring(text, begin, host)
     url.port = ""
     url.path = PyUnicode_Substring(text, root, path)

@@ -26,6 +26,8 @@ DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" 
 REQUESTS = DATA / "requests" / "requests.jsonl"
 PAIR = ("easylist.txt", "easyprivacy.txt")
 
+_TYPES = {kind.value: kind for kind in ResourceType}
+
 type Raw = tuple[str, str, str]
 """URL, source, type, as the other engines take them."""
 
@@ -58,7 +60,7 @@ def _page_of(text: str) -> Url | None:
 
 def request_of(case: Raw) -> Request:
     """Returns a request as our engine takes it. Its page is parsed once for all requests of the page, as in the proxy."""
-    return Request(parse_url(case[0]), _page_of(case[1]), ResourceType(case[2]))
+    return Request(parse_url(case[0]), _page_of(case[1]), _TYPES[case[2]])
 
 
 def request_of_strings(case: Raw) -> Request:
@@ -67,7 +69,7 @@ def request_of_strings(case: Raw) -> Request:
         page = parse_url(case[1])
     except UrlError:
         page = None
-    return Request(parse_url(case[0]), page, ResourceType(case[2]))
+    return Request(parse_url(case[0]), page, _TYPES[case[2]])
 
 
 def with_new_hosts(raw: Sequence[Raw], label: str) -> list[Request]:
