@@ -6,6 +6,9 @@ from itertools import chain
 from mmap import mmap
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gatewayfilter.engine.adblock.index.compiled_rule import is_in
 from gatewayfilter.engine.adblock.index.near_rules import party_of
 from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, RulesBetween
@@ -136,18 +139,20 @@ class AdblockMatcher:
             return None
         return PairRules(source, self._pair_blocks.between(host, source, bit), self._pair_exceptions.between(host, source, bit))
 
-    def literals_in(self, urls: Sequence[bytes], *, exceptions: bool = False) -> dict[int, list[tuple[int, ...]]]:
-        """Returns the hits of the literals of blocks, or of exceptions, in URLs in lower case, by the number of the URL."""
-        return (self._pair_exceptions if exceptions else self._pair_blocks).literals.find_in_each(urls)
+    def literals_in(
+        self, text: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64], *, exceptions: bool = False
+    ) -> dict[int, list[tuple[int, ...]]]:
+        """Returns the hits of the literals of blocks, or of exceptions, in URLs in lower case: see `LiteralScan.find_in_each`."""
+        return (self._pair_exceptions if exceptions else self._pair_blocks).literals.find_in_each(text, begins, ends)
 
-    def first_block(self, pair: PairRules, request: Request, lowered: str, hits: Sequence[tuple[int, ...]]) -> int:
+    def first_block(self, pair: PairRules, request: Request, lowered: str, hits: Sequence[tuple[int, ...]] | None) -> int:
         """Returns the number of the block that `match` finds first, -1 without one.
 
         Args:
             pair: of the request.
             request: the request.
             lowered: its URL in lower case.
-            hits: of `literals_in`.
+            hits: of `literals_in`; `None` where they were not searched for.
         """
         return self._pair_blocks.first_of(pair.blocks, request, lowered, pair.source, hits)
 

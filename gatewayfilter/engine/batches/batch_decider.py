@@ -4,17 +4,19 @@
 2. The others are grouped by request class: host, page and type. Many classes have one verdict.
 3. The URLs of the rest are searched for the literals of rules in one call. Those with hits, and those of classes with rules to
    be tested, are tested one by one.
-4. What no rule blocks has the verdict of its class, unless its path has other spellings: these are left to the engine too.
+4. What no rule blocks has the verdict of its class, unless another spelling of its URL may be blocked: that is left to the
+   engine too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatewayfilter.engine.batches.plain_urls import SLASH, SPELLED, PlainUrls, is_canonical, plain_url
+from gatewayfilter.engine.adblock.matcher import PairRules
+from gatewayfilter.engine.batches.plain_urls import OTHER_KEY, SLASH, SPELLED, PlainUrls, is_canonical, plain_url
 from gatewayfilter.engine.batches.request_classes import (
     ALLOWS,
     SCANS_BLOCKS,
@@ -25,7 +27,7 @@ from gatewayfilter.engine.batches.request_classes import (
 )
 from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.engine.path_spellings import has_spellings
+from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.state.list_lookup import may_be_listed
 from gatewayfilter.model import ListAction, Request, ResourceType
 from gatewayfilter.urls import Url, digest_of
@@ -72,19 +74,20 @@ class RequestColumns:
     kinds: Column[ResourceType]
     methods: Column[str]
 
-    def request(self, row: int, begin: int, of: RequestClass) -> Request:
+    def request(self, row: int, of: RequestClass) -> Request:
         """Returns a request whose URL is plain.
 
         Args:
             row: of the request.
-            begin: where its URL begins in `text`.
             of: its class.
         """
-        starts = self.urls.starts
-        text = str(self.text[begin : begin + starts[row + 1] - starts[row] - 1], "ascii")
         methods = self.methods
         method = methods.values[0] if len(methods.values) == 1 else methods.values[methods.numbers[row]]
-        return Request(plain_url(text, of.head), of.page, of.kind, method)
+        return Request(plain_url(self.text_of(row), of.head), of.page, of.kind, method)
+
+    def text_of(self, row: int) -> str:
+        """Returns a URL that is plain."""
+        return str(self.text[int(self.begins[row]) : int(self.begins[row + 1])], "ascii")
 
 
 class BatchDecider:
@@ -127,8 +130,8 @@ class BatchDecider:
         blocked = self._tested(batch, rows, members, classes, does, verdicts, numbers)
         flags = batch.urls.flags[rows]
         for place in np.flatnonzero((does & ALLOWS != 0) & (flags & (SPELLED | SLASH) != 0)).tolist():
-            row = int(rows[place])
-            if row not in blocked and self._has_other(batch.request(row, int(batch.begins[row]), classes[members[place]]).url):
+            row, of = int(rows[place]), classes[members[place]]
+            if row not in blocked and self._may_be_blocked_otherwise(batch.request(row, of), of.pair):
                 numbers[row] = UNDECIDED
         return numbers
 
@@ -140,8 +143,13 @@ class BatchDecider:
         plain = canonical[urls.heads] & short_page[batch.pages.numbers] & (np.diff(urls.starts) <= LONGEST)
         if urls.digests is None:
             return np.flatnonzero(plain)
-        rows = np.flatnonzero(plain & urls.digests.any(axis=1))
-        return rows[~self._state.lists.bloom.ask_many(urls.digests[rows])]
+        rows = np.flatnonzero(plain & (urls.flags & OTHER_KEY == 0))
+        rows = rows[~self._state.lists.bloom.ask_many(urls.digests[rows])]
+        ask, odd = self._state.lists.bloom.ask, np.flatnonzero(plain & (urls.flags & OTHER_KEY != 0))
+        others = [
+            row for row in odd.tolist() if not ask(plain_url(batch.text_of(row), urls.names[urls.heads[row]].decode()).digest)
+        ]
+        return np.sort(np.concatenate([rows, np.array(others, np.int64)]))
 
     def _grouped(self, batch: RequestColumns, rows: NDArray[np.int64]) -> tuple[list[RequestClass], NDArray[np.int64]]:
         """Returns the classes of these rows, and the number of each row's class."""
@@ -170,43 +178,68 @@ class BatchDecider:
     ) -> set[int]:
         """Puts down the verdicts of rules that are tested one by one. Returns the rows that a rule blocks."""
         assert self._classes is not None
-        adblock = self._state.adblock
-        lowered, starts = batch.urls.lowered, batch.urls.starts
+        adblock, urls, methods = self._state.adblock, batch.urls, batch.methods
+        begins, ends = urls.starts[:-1], urls.starts[1:] - 1
         tests = does & TESTS != 0
         hits: dict[int, list[tuple[int, ...]]] = {}
         for scan in (SCANS_BLOCKS, SCANS_EXCEPTIONS):
             places = np.flatnonzero(does & scan)
-            searched = [lowered[starts[row] : starts[row + 1] - 1] for row in rows[places].tolist()]
-            found_in = adblock.literals_in(searched, exceptions=scan == SCANS_EXCEPTIONS)
+            searched = rows[places]
+            found_in = adblock.literals_in(urls.lowered, begins[searched], ends[searched], exceptions=scan == SCANS_EXCEPTIONS)
             with_hits = places[list(found_in)]
             tests[with_hits] = True
             if scan == SCANS_BLOCKS:
                 hits = dict(zip(with_hits.tolist(), found_in.values(), strict=True))
         blocked: set[int] = set()
         tested = np.flatnonzero(tests)
-        tested_rows = rows[tested]
-        begins = batch.begins[tested_rows].tolist()
-        for place, row, begin, member in zip(
-            tested.tolist(), tested_rows.tolist(), begins, members[tested].tolist(), strict=True
-        ):
+        at = rows[tested]
+        lowered = urls.lowered.decode("latin-1")  # a character for each byte; of what is read here all are ASCII
+        shared = np.array([method == "GET" for method in methods.values], np.bool_)[methods.numbers[at]]
+        columns = (tested, at, members[tested], begins[at], ends[at], shared)
+        for place, row, member, begin, end, is_shared in zip(*(column.tolist() for column in columns), strict=True):
             found = classes[member]
             assert found.pair is not None
-            request = batch.request(row, begin, found)
-            low = lowered[starts[row] : starts[row + 1] - 1].decode()
-            rule = adblock.first_block(found.pair, request, low, hits.get(place, ()))
+            request = found.shared if is_shared else None
+            low = lowered[begin:end]
+            near = hits.get(place, ())
+            try:
+                if request is None or found.stubs:
+                    request = batch.request(row, found)
+                rule, excepted = self._first_rule(found.pair, request, low, near)
+            except AttributeError:  # a rule that needs all of the URL
+                request = batch.request(row, found)
+                rule, excepted = self._first_rule(found.pair, request, low, near)
             if rule < 0:
                 continue
             blocked.add(row)
-            verdict = None
-            if not adblock.is_excepted(found.pair, request, low):
-                verdict = self._classes.block_verdict(found, rule, request)
+            verdict = None if excepted else self._classes.block_verdict(found, rule, request)
             numbers[row] = UNDECIDED if verdict is None else verdicts.number(verdict)
         return blocked
 
-    def _has_other(self, url: Url) -> bool:
-        """Returns whether another spelling of a URL may be blocked."""
-        if has_spellings(url):
+    def _first_rule(self, pair: PairRules, request: Request, low: str, hits: Sequence[tuple[int, ...]]) -> tuple[int, bool]:
+        """Returns the rule that blocks a request, -1 without one, and whether there is an exception."""
+        adblock = self._state.adblock
+        rule = adblock.first_block(pair, request, low, hits)
+        return rule, rule >= 0 and adblock.is_excepted(pair, request, low)
+
+    def _may_be_blocked_otherwise(self, request: Request, pair: PairRules | None) -> bool:
+        """Returns whether another spelling of a URL may be blocked.
+
+        Args:
+            request: that nothing blocks as it is.
+            pair: the Adblock rules of its class.
+        """
+        if self._may_be_listed_without_slash(request.url):
             return True
+        return any(self._may_be_blocked(replace(request, url=other), pair) for other in spellings_of(request.url))
+
+    def _may_be_blocked(self, request: Request, pair: PairRules | None) -> bool:
+        url = request.url
+        if (self.wants_digests and self._state.lists.bloom.ask(url.digest)) or self._may_be_listed_without_slash(url):
+            return True
+        return pair is not None and self._state.adblock.first_block(pair, request, url.text.lower(), None) >= 0
+
+    def _may_be_listed_without_slash(self, url: Url) -> bool:
         if not self.wants_digests or not url.path.endswith("/") or not url.path.strip("/"):
             return False
         path, mark, query = url.key.partition("?")

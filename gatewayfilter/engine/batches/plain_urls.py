@@ -46,7 +46,7 @@ class PlainUrls:
         flags: uint8[n]: `SPELLED`, `SLASH`, `OTHER_KEY`.
         digests: uint8[n, 16]: of the list keys, zeros where a URL is not plain or has `OTHER_KEY`; `None` where none were wanted.
         lowered: all URLs in lower case, with a line end behind each.
-        starts: where each begins in `lowered`, n + 1 numbers.
+        starts: int64[n + 1]: where each begins in `lowered`.
     """
 
     heads: NDArray[np.int32]
@@ -54,7 +54,7 @@ class PlainUrls:
     flags: NDArray[np.uint8]
     digests: NDArray[np.uint8] | None
     lowered: bytes
-    starts: list[int]
+    starts: NDArray[np.int64]
 
 
 def read_plain(data: bytes | memoryview, offsets: NDArray[np.int32], *, hashed: bool) -> PlainUrls:
@@ -74,7 +74,7 @@ def read_plain(data: bytes | memoryview, offsets: NDArray[np.int32], *, hashed: 
         np.frombuffer(flags, np.uint8),
         np.frombuffer(digests, np.uint8).reshape(count, 16) if hashed else None,
         lowered,
-        (offsets - offsets[0] + np.arange(count + 1)).tolist(),
+        offsets.astype(np.int64) - offsets[0] + np.arange(count + 1),
     )
 
 

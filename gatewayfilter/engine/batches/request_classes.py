@@ -6,7 +6,7 @@ left to the engine, one by one.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
@@ -23,6 +23,8 @@ SCANS_BLOCKS: Final = 2
 """URLs are searched for the literals of blocks."""
 SCANS_EXCEPTIONS: Final = 4
 """URLs are searched for the literals of exceptions: the verdict is a rule's block."""
+_KEPT_BLOCKS: Final = 8
+
 TESTS: Final = 8
 """Rules are tested whether their literals are found or not."""
 
@@ -40,6 +42,9 @@ class RequestClass:
         pair: the Adblock rules to be tested first; `None` where there are none.
         does: `ALLOWS`, and what has to be done before the verdict stands: `SCANS_BLOCKS`, `SCANS_EXCEPTIONS`, `TESTS`.
         stubs: a blocked response may be replaced by a stub.
+        shared: stands for each of these requests that is a GET; of its URL it has scheme and host alone, and reading more of
+            it raises `AttributeError`.
+        blocks: the verdicts of rules that blocked requests without a stub, the first few.
     """
 
     head: str
@@ -49,6 +54,24 @@ class RequestClass:
     pair: PairRules | None = None
     does: int = 0
     stubs: bool = False
+    shared: Request | None = None
+    blocks: dict[int, Verdict | None] = field(default_factory=dict)
+
+
+class HeadUrl(Url):
+    """What many URLs have in common: scheme and host.
+
+    Args:
+        scheme: of the URLs.
+        host: of the URLs, which name no port.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, scheme: str, host: str) -> None:
+        self.scheme = scheme
+        self.host = self.netloc = host
+        self.port = ""
 
 
 class RequestClasses:
@@ -83,11 +106,19 @@ class RequestClasses:
             rule: its number.
             request: the request.
         """
+        if of.stubs:
+            return self._block_verdict(of, rule, self._state.effects.stub(request, self._state.off_sources))
+        if rule in of.blocks:
+            return of.blocks[rule]
+        verdict = self._block_verdict(of, rule, "")
+        if len(of.blocks) < _KEPT_BLOCKS:
+            of.blocks[rule] = verdict
+        return verdict
+
+    def _block_verdict(self, of: RequestClass, rule: int, stub: str) -> Verdict | None:
         if of.page is not None and self._suspended[of.page]:
             return None
-        state = self._state
-        stub = state.effects.stub(request, state.off_sources) if of.stubs else ""
-        return adblock_verdict(state, state.adblock.describe(rule), stub)
+        return adblock_verdict(self._state, self._state.adblock.describe(rule), stub)
 
     def _find(self, key: tuple[str, str, str]) -> RequestClass:
         head, page_text, kind_name = key
@@ -107,6 +138,7 @@ class RequestClasses:
         if pair.blocks.is_empty:
             return found
         found.pair = pair
+        found.shared = Request(HeadUrl(scheme, host), page, kind)
         found.stubs = state.effects.may_stub(host, pair.source, kind, state.off_sources)
         if pair.blocking >= 0 and not found.stubs:
             blocked = self.block_verdict(found, pair.blocking, request)

@@ -27,6 +27,7 @@ def _engine(rules: list[ManualRule]) -> FilterEngine:
         [
             "||ads.test^$third-party", "/banner/*$image", "@@||ads.test/fine$script", "/post^$method=post", "||good.test/q^",
             "||stub.test^$redirect=noopjs", "||shut.test^", "@@fine*shut$script", "@@||calm.test^$genericblock", "||calm.test^",
+            "/CaSe/$match-case", "||h2.test/p/q^", "@@/noB/$match-case", "/nob/",
         ],
     )  # fmt: skip
     builder.set_rules(rules)
@@ -70,6 +71,12 @@ paths = st.sampled_from(
         "/fine-shut",
         "/q",
         "/q?a=%41",
+        "/x?b=%2d",
+        "/x?",
+        "/CaSe/",
+        "/case/",
+        "/noB/1",
+        "/nob/1",
     ]
 )
 urls = st.one_of(st.builds("{}://{}{}".format, st.sampled_from(["http", "https", "ftp"]), hosts, paths), st.text(max_size=9))

@@ -12,16 +12,16 @@ All of them find the same literals, in different orders. `GATEWAYFILTER_ADBLOCK_
 """
 
 import os
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate
 from threading import local
 from typing import Any, NamedTuple
 
+import numpy as np
 from ahocorasick_rs import BytesAhoCorasick, Implementation
+from numpy.typing import NDArray
 
 from gatewayfilter.errors import ConfigError
 
@@ -52,30 +52,45 @@ class LiteralScan(NamedTuple):
     at: int
     begin: int = -1
 
-    def find_in_each(self, texts: Sequence[bytes]) -> dict[int, list[tuple[int, ...]]]:
-        """Returns the hits in texts without line ends, by the number of the text; those without a hit are left out.
+    def find_in_each(self, text: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> dict[int, list[tuple[int, ...]]]:
+        """Returns the hits in pieces of a text, by the number of the piece; those without a hit are left out.
 
-        Many are searched in one call, as no literal has a line end. Of a literal with many hits in a text one is returned.
+        Many are searched in one call, as no literal has a line end. Of a literal with many hits in a piece one is returned.
+
+        Args:
+            text: the pieces and others, with a line end behind each.
+            begins: int64[n]: of the pieces, ascending.
+            ends: int64[n]: of the pieces, before their line ends.
         """
+        if self.begin < 0 or not len(begins):
+            return self._find_one_by_one(text, begins, ends)
+        lengths = ends - begins + 1
+        behind = np.cumsum(lengths)
+        apart = np.flatnonzero(begins[1:] != ends[:-1] + 1)
+        runs = zip(begins[np.r_[0, apart + 1]].tolist(), (ends[np.r_[apart, len(ends) - 1]] + 1).tolist(), strict=True)
+        blob = b"".join([text[begin:end] for begin, end in runs])
         found: dict[int, list[tuple[int, ...]]] = {}
-        begin = size = 0
-        for number, text in enumerate(texts):
-            size += len(text) + 1
-            if size >= _TOGETHER or number == len(texts) - 1:
-                for at, hits in self._find_in_part(texts[begin : number + 1]).items():
-                    many = len(hits) > MANY_HITS
-                    found[begin + at] = list({hit[self.at]: hit for hit in hits}.values()) if many else hits
-                begin, size = number + 1, 0
-        return found
+        first = 0
+        while first < len(behind):
+            begin = int(behind[first] - lengths[first])
+            last = max(first + 1, int(np.searchsorted(behind, begin + _TOGETHER, "right")))
+            hits = self.find(blob[begin : behind[last - 1]])
+            places = np.fromiter((hit[self.begin] for hit in hits), np.int64, len(hits))
+            numbers = first + np.searchsorted(behind[first:last] - begin, places, "right")
+            for number, hit in zip(numbers.tolist(), hits, strict=True):
+                found.setdefault(number, []).append(hit)
+            first = last
+        return {number: self._few(hits) for number, hits in found.items()}
 
-    def _find_in_part(self, texts: Sequence[bytes]) -> dict[int, list[tuple[int, ...]]]:
-        if self.begin < 0:
-            return {number: list(hits) for number, text in enumerate(texts) if (hits := self.find(text))}
-        found: dict[int, list[tuple[int, ...]]] = {}
-        ends = list(accumulate(len(text) + 1 for text in texts))
-        for hit in self.find(b"\n".join(texts)):
-            found.setdefault(bisect_right(ends, hit[self.begin]), []).append(hit)
-        return found
+    def _find_one_by_one(
+        self, text: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> dict[int, list[tuple[int, ...]]]:
+        pieces = zip(begins.tolist(), ends.tolist(), strict=True)
+        hits_in = ((number, self.find(text[begin:end])) for number, (begin, end) in enumerate(pieces))
+        return {number: self._few(list(hits)) for number, hits in hits_in if hits}
+
+    def _few(self, hits: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return list({hit[self.at]: hit for hit in hits}.values()) if len(hits) > MANY_HITS else hits
 
 
 def _no_hits(text: bytes) -> Sequence[tuple[int, ...]]:  # noqa: ARG001  # the signature of a search
