@@ -27,6 +27,10 @@ class UnreadableBatches:
         self._consumer = consumer
         self._told: dict[tuple[str, int], tuple[int, int]] = {}
 
+    def are_messages(self, consumed: list[Message]) -> bool:
+        """Returns whether all that was consumed are messages, and none is behind what was passed over: nearly always."""
+        return not self._told and [message.error() for message in consumed].count(None) == len(consumed)
+
     def passed(self, message: Message) -> int | None:
         """Returns the offset that is passed over, `None` for a message, and for a fault that is of no batch.
 

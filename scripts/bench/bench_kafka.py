@@ -71,6 +71,7 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--only", choices=["worker", "spark"], help="leave the other out")
+    parser.add_argument("--most", type=int, help="records of a micro-batch of Spark, a quarter of all by default")
     parser.add_argument("--natural", action="store_true", help="requests repeat as they were recorded, none is made distinct")
     options = parser.parse_args()
     data = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[2].parent / "shared" / "data")
@@ -93,7 +94,7 @@ def main() -> int:
                 worker(broker, folder, options.records, "worker, 100 together", "--output", "out", "--together", "100")
                 worker(broker, folder, options.records, "worker, blocked only", "--output", "blocked", "--blocked-only")
             if options.only != "worker":
-                spark(broker, folder, options.records, options.cores)
+                spark(broker, folder, options.records, options.cores, options.most or max(1, options.records // 4))
         finally:
             broker.kill()
     return 0
@@ -149,13 +150,13 @@ def worker(broker: KafkaBroker, folder: Path, count: int, name: str, *more: str)
     reader.close()
 
 
-def spark(broker: KafkaBroker, folder: Path, count: int, cores: int) -> None:
+def spark(broker: KafkaBroker, folder: Path, count: int, cores: int, most: int) -> None:
     """Measures Spark on some cores of this machine, by the micro-batches that it completes."""
     jars = ",".join(map(str, sorted((services_folder() / "spark").glob("*.jar"))))
     out = folder / "decided"
     command = [*COMMAND, "spark", "--brokers", broker.address, "--topic", "traffic", "--output", str(out), "--jars", jars]
     command += ["--checkpoint", str(folder / "checkpoint"), "--rules", str(folder / "snapshot"), "--master", f"local[{cores}]"]
-    command += ["--most", str(max(1, count // 4)), "--every", "0.1", "--once"]
+    command += ["--most", str(most), "--every", "0.1", "--once"]
     complete: dict[str, int] = {}
 
     def written() -> int:

@@ -29,6 +29,7 @@ from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.path_spellings import spellings_of
 from gatewayfilter.engine.state.list_lookup import may_be_listed
+from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.model import ListAction, Request, ResourceType
 from gatewayfilter.urls import Url, digest_of
 
@@ -145,10 +146,9 @@ class BatchDecider:
             return np.flatnonzero(plain)
         rows = np.flatnonzero(plain & (urls.flags & OTHER_KEY == 0))
         rows = rows[~self._state.lists.bloom.ask_many(urls.digests[rows])]
-        ask, odd = self._state.lists.bloom.ask, np.flatnonzero(plain & (urls.flags & OTHER_KEY != 0))
-        others = [
-            row for row in odd.tolist() if not ask(plain_url(batch.text_of(row), urls.names[urls.heads[row]].decode()).digest)
-        ]
+        names, odd = urls.names, np.flatnonzero(plain & (urls.flags & OTHER_KEY != 0)).tolist()
+        keyed = [(row, plain_url(batch.text_of(row), names[urls.heads[row]].decode())) for row in odd]
+        others = [row for row, url in keyed if not self._passes_gate(url)]
         return np.sort(np.concatenate([rows, np.array(others, np.int64)]))
 
     def _grouped(self, batch: RequestColumns, rows: NDArray[np.int64]) -> tuple[list[RequestClass], NDArray[np.int64]]:
@@ -235,9 +235,12 @@ class BatchDecider:
 
     def _may_be_blocked(self, request: Request, pair: PairRules | None) -> bool:
         url = request.url
-        if (self.wants_digests and self._state.lists.bloom.ask(url.digest)) or self._may_be_listed_without_slash(url):
+        if (self.wants_digests and self._passes_gate(url)) or self._may_be_listed_without_slash(url):
             return True
         return pair is not None and self._state.adblock.first_block(pair, request, url.text.lower(), None) >= 0
+
+    def _passes_gate(self, url: Url) -> bool:
+        return self._state.lists.bloom.ask(url.digest) is not BloomAnswer.NO
 
     def _may_be_listed_without_slash(self, url: Url) -> bool:
         if not self.wants_digests or not url.path.endswith("/") or not url.path.strip("/"):

@@ -7,6 +7,7 @@ same ones when it is run again. Only the messages do not pass through the JVM, w
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -87,6 +88,11 @@ def read_range(brokers: str, wanted: OffsetRange) -> Iterator[tuple[list[bytes],
             before = at
             values: list[bytes] = []
             offsets: list[int] = []
+            if messages and unreadable.are_messages(messages):
+                offsets = [message.offset() or 0 for message in messages]
+                at = offsets[-1] + 1
+                inside = bisect_left(offsets, wanted.end)  # as below
+                values, offsets, messages = [message.value() or b"" for message in messages[:inside]], offsets[:inside], []
             for message in messages:
                 offset = message.offset() or 0
                 passed = unreadable.passed(message)

@@ -228,6 +228,8 @@ def _good(messages: list[Message], unreadable: UnreadableBatches) -> list[Messag
     Raises:
         KafkaException: a fault that does not pass.
     """
+    if unreadable.are_messages(messages):
+        return messages
     found = []
     for message in messages:
         fault = message.error()

@@ -47,9 +47,9 @@ def test_every_scanner_finds_what_is_there(name: str, literals: list[str], text:
         begins = np.cumsum([0, *(len(one) + 1 for one in texts)])
         some = np.array([number for number in range(len(texts)) if number % 3 != 1], np.int64)
         for wanted in (np.arange(len(texts)), some):
-            found = scan.find_in_each(text.encode() + b"\n", begins[wanted], begins[wanted + 1] - 1)
+            in_each = scan.find_in_each(text.encode() + b"\n", begins[wanted], begins[wanted + 1] - 1)
             wished = {place: each[number] for place, number in enumerate(wanted.tolist()) if number in each}
-            assert {number: [hit[scan.at] for hit in hits] for number, hits in found.items()} == wished
+            assert {number: [hit[scan.at] for hit in hits] for number, hits in in_each.items()} == wished
 
 
 @pytest.mark.parametrize("name", available_scanners())
