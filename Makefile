@@ -121,7 +121,7 @@ soak: $(DEV) ## Browse through the filter for half an hour, then overload it (AR
 
 .PHONY: mutants
 mutants: $(DEV) ## Try random faults against the tests of their room (ARGS="engine --sample 40 --minutes 15")
-	@$(BIN)/python scripts/mutants.py $(ARGS)
+	@PYTHONPATH=. $(BIN)/python scripts/mutants.py $(ARGS)
 
 .PHONY: attack
 attack: $(DEV) ## Attack the running filter with a client that may send anything (ARGS="--minutes 10 --seed 7")

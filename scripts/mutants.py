@@ -1,9 +1,11 @@
 """Mutation testing: random small faults, one at a time, in a copy of the checkout, against the tests of their room.
 
 `make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails, or when the tests do
-not end in time. All tests run once without a mutant, and nothing is tried where one fails. Then, for each mutant, first the test
-files that name its module, then the quick tests of its room. Survivors are listed with
-file, line and change: each is a missing test, or code whose change cannot be seen.
+not end in time. All quick tests of the room, and the test files that name a module with a mutant, run once without a mutant, and
+nothing is tried where one fails. That run notes which functions each test calls (`called_functions.py`). Then each mutant meets
+the tests that call the function it is in: first those of files that name its module, in each file the quickest first. Survivors
+are listed with file, line and change: each is a missing test, or code whose change cannot be seen. A function that is called in
+other processes alone counts as one that no test calls, and its mutants survive.
 
 Left alone: annotations, docstrings, log calls, module-level constants (bounds and time limits), `__repr__`, and modules that are
 compiled where there is a compiler, of which the tests run the compiled half.
@@ -11,6 +13,7 @@ compiled where there is a compiler, of which the tests run the compiled half.
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
@@ -18,12 +21,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, local
+
+from scripts import called_functions
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
@@ -62,6 +67,7 @@ class Mutant:
     Attributes:
         path: of the module, below the checkout.
         line: where it is.
+        function: first line of the function that it is in, decorators included.
         before: the code that is changed.
         after: what takes its place.
         source: the whole module with the fault.
@@ -69,17 +75,20 @@ class Mutant:
 
     path: Path
     line: int
+    function: int
     before: str
     after: str
     source: str
 
 
-def places(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yields the nodes inside functions that can be changed."""
+def places(tree: ast.Module) -> Iterator[tuple[ast.AST, int]]:
+    """Yields the nodes inside functions that can be changed, each with the first line of its function."""
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name != "__repr__":
+            first = min(node.lineno for node in (function, *function.decorator_list))
             for statement in function.body:
-                yield from _inside(statement)
+                for node in _inside(statement):
+                    yield node, first
 
 
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
@@ -149,12 +158,12 @@ def mutate(path: Path, source: str, number: int) -> Mutant | None:
     found = list(places(tree))
     if not found:
         return None
-    node = found[number % len(found)]
+    node, function = found[number % len(found)]
     before = ast.unparse(node)
     changed = change(deepcopy(node))
     assert changed is not None
     mutated = ast.fix_missing_locations(_Replace(node, changed).visit(tree))
-    return Mutant(path, getattr(node, "lineno", 0), _brief(before), _brief(ast.unparse(changed)), ast.unparse(mutated))
+    return Mutant(path, getattr(node, "lineno", 0), function, _brief(before), _brief(ast.unparse(changed)), ast.unparse(mutated))
 
 
 def _brief(code: str) -> str:
@@ -191,23 +200,34 @@ class Trial:
         self._own = local()
         self._lock = Lock()
         self._copies = 0
+        self._callers: dict[tuple[str, int], list[str]] = {}
 
     def killed_by(self, mutant: Mutant) -> str:
-        """Returns what noticed the mutant, or an empty string where nothing did."""
+        """Returns what noticed the mutant, or an empty string where nothing did; `red` comes first."""
         copy = self._copy()
         place = copy / mutant.path
         good = place.read_text()
         place.write_text(mutant.source)
         try:
-            near, room = suites_of(mutant.path, copy)
-            return self._fails(copy, near) or self._fails(copy, room)
+            return self._fails(copy, self._tests_of(mutant, copy))
         finally:
             place.write_text(good)
 
     def red(self, mutants: Sequence[Mutant]) -> str:
         """Returns what fails without a mutant, among the tests that mutants are tried against; else an empty string."""
         copy = self._copy()
-        return self._fails(copy, sorted({test for mutant in mutants for some in suites_of(mutant.path, copy) for test in some}))
+        tests = sorted({test for mutant in mutants for some in suites_of(mutant.path, copy) for test in some})
+        noted = self._folder / "called.json"
+        failed = self._fails(copy, tests, {called_functions.FILE: str(noted)})
+        if not failed:
+            self._callers = callers(json.loads(noted.read_text()))
+        return failed
+
+    def _tests_of(self, mutant: Mutant, copy: Path) -> list[str]:
+        near, _ = suites_of(mutant.path, copy)
+        found = self._callers.get((str(mutant.path), mutant.function), [])
+        files = list(dict.fromkeys([*near, *(test.partition("::")[0] for test in found)]))
+        return sorted(found, key=lambda test: files.index(test.partition("::")[0]))
 
     def _copy(self) -> Path:
         if (copy := getattr(self._own, "copy", None)) is None:
@@ -225,15 +245,17 @@ class Trial:
             self._own.copy = copy
         return Path(copy)
 
-    def _fails(self, copy: Path, tests: Sequence[str]) -> str:
+    def _fails(self, copy: Path, tests: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
         if not tests:
             return ""
+        listed = copy.with_name(f"{copy.name}.tests")
+        listed.write_text("\n".join(tests))
         command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-m", _QUICK, "--tb=no", "-p", "no:cacheprovider"]
-        command += ["-p", "no:randomly", "--timeout=60", *tests]
+        command += ["-p", "no:randomly", "-p", "scripts.called_functions", "--timeout=60", f"@{listed}"]
         process = subprocess.Popen(
             command,
             cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
+            env={**os.environ, "PYTHONPATH": str(copy), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -250,6 +272,15 @@ class Trial:
             return ""
         failed = [line for line in told.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return failed[0][:120] if failed else f"exit code {process.returncode}"
+
+
+def callers(noted: Mapping[str, tuple[float, Sequence[tuple[str, int]]]]) -> dict[tuple[str, int], list[str]]:
+    """Returns, for each function, the tests that call it, the quickest first; `noted` is what `called_functions` wrote."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for test, (_, called) in sorted(noted.items(), key=lambda item: item[1][0]):
+        for path, line in called:
+            found.setdefault((path, line), []).append(test)
+    return found
 
 
 def suites_of(path: Path, root: Path = ROOT) -> tuple[list[str], list[str]]:

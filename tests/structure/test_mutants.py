@@ -1,13 +1,18 @@
 """The faults that `make mutants` puts into the code: each changes something, and nothing that runs alike is changed."""
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from scripts.mutants import ROOT, Trial, mutate, places, run_room, suites_of
+from scripts.called_functions import FILE
+from scripts.mutants import ROOT, Trial, callers, mutate, places, run_room, suites_of
 
 
 @pytest.mark.parametrize(
@@ -40,10 +45,56 @@ def test_tests_that_name_the_module_come_first() -> None:
     assert not set(near) & set(room)
 
 
+def test_a_mutant_is_in_the_function_that_starts_with_its_decorators() -> None:
+    source = "class A:\n    @cached\n    def ask(a):\n        def inner():\n            return a + 1\n        return inner\n"
+    count = len(list(places(ast.parse(source))))
+    made = [mutate(Path("gatewayfilter/urls.py"), source, number) for number in range(count)]
+    assert {(mutant.line, mutant.function) for mutant in made if mutant is not None} == {(5, 4), (6, 2)}
+
+
+def test_the_quickest_tests_of_a_function_come_first() -> None:
+    noted = {"slow": (2.0, [("a.py", 1), ("b.py", 7)]), "quick": (1.0, [("a.py", 1)])}
+    assert callers(noted) == {("a.py", 1): ["quick", "slow"], ("b.py", 7): ["slow"]}
+
+
+@pytest.mark.slow
+def test_calls_are_noted_for_each_test_and_those_of_shared_fixtures_for_all_of_theirs(tmp_path: Path) -> None:
+    (tmp_path / "gatewayfilter").mkdir()
+    (tmp_path / "gatewayfilter" / "__init__.py").write_text(
+        "def one():\n    pass\n\ndef two():\n    pass\n\ndef three():\n    one()\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\nfrom gatewayfilter import one, two, three\n"
+        "@pytest.fixture(scope='module')\ndef shared():\n    two()\n"
+        "def test_first(shared):\n    one()\n"
+        "def test_second(shared):\n    pass\n"
+        "def test_third():\n    three()\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        tmp_path,
+        "-p",
+        "called_functions",
+        "-p",
+        "no:xdist",
+    ]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{tmp_path}", FILE: str(tmp_path / "called.json")}
+    subprocess.run([*command, "test_it.py"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    noted = json.loads((tmp_path / "called.json").read_text())
+    found = {test.partition("::")[2]: sorted(line for _, line in called) for test, (_, called) in noted.items()}
+    assert found == {"test_first": [1, 4], "test_second": [4], "test_third": [1, 7]}
+
+
 def test_nothing_is_tried_where_the_tests_fail_already(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
 
-    def fails(_: Trial, __: Path, tests: Sequence[str]) -> str:
+    def fails(_: Trial, __: Path, tests: Sequence[str], ___: Mapping[str, str]) -> str:
         asked.append(tests)
         return "FAILED tests/x.py"
 
