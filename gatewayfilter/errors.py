@@ -1,5 +1,13 @@
 """The errors that users and callers can meet. Foreign errors are translated into these where the library is called."""
 
+from typing import Final
+
+EXHAUSTED: Final = (OSError, MemoryError, RuntimeError)
+"""What work may fail of where the machine has no descriptor, no memory, no thread (`RuntimeError`) or no space left.
+
+Work that is repeated goes on after it.
+"""
+
 
 class GatewayFilterError(Exception):
     """Something that has one clear sentence for the user; a command answers with it and exit code 2."""

@@ -20,7 +20,7 @@ from gatewayfilter.crawl.outcome_batcher import OutcomeBatcher
 from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler, Visited
 from gatewayfilter.crawl.page_judge import Target, VisitResult
 from gatewayfilter.crawl.runtime import CrawlRuntime, HostState, open_runtime
-from gatewayfilter.errors import StoreError
+from gatewayfilter.errors import EXHAUSTED, StoreError
 from gatewayfilter.interfaces import Lease, LeaseUrls, Validators
 from gatewayfilter.urls import parse_url
 
@@ -193,7 +193,7 @@ class CrawlWorker:
         return Visited(lease, target, visit)
 
     async def _lease(self, session: _WorkerSession, limit: int, *, wait: bool) -> _Leased | None:
-        """Returns what to work on, `None` when the database fails.
+        """Returns what to work on, `None` when the database fails or the machine has nothing left.
 
         Args:
             session: what is open.
@@ -203,8 +203,8 @@ class CrawlWorker:
         lease = self._wait_for_leases if wait else self._lease_now
         try:
             return await asyncio.get_running_loop().run_in_executor(session.runtime.queue, lease, limit, session.closing)
-        except StoreError as error:
-            _log.warning("cannot read the queue: %s", error)
+        except (StoreError, *EXHAUSTED) as error:
+            _log.warning("cannot read the queue: %s", str(error) or type(error).__name__)
             return None
 
     def _lease_now(self, limit: int, _: threading.Event) -> _Leased:

@@ -10,7 +10,7 @@ from functools import partial
 
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.outcomes import Completion, OutcomeHandler
-from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.errors import EXHAUSTED, GatewayFilterError
 
 _log = logging.getLogger(__name__)
 
@@ -68,8 +68,8 @@ class OutcomeBatcher:
             batch, self._waiting = self._waiting, []
             try:
                 await self.call(partial(self._complete, batch))
-            except GatewayFilterError as error:  # the leases run out, and the URLs are handed out again
-                _log.warning("cannot complete pages: %s", error)
+            except (GatewayFilterError, *EXHAUSTED) as error:  # the leases run out, and the URLs are handed out again
+                _log.warning("cannot complete pages: %s", str(error) or type(error).__name__)
             finally:
                 for pending in batch:
                     if not pending.done.done():

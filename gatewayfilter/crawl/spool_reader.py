@@ -74,7 +74,7 @@ class SpoolReader:
             return 0
 
     def work_off(self, stop: asyncio.Event | None = None) -> bool:
-        """Judges all pages that wait. Returns False when the database is away and some had to be left."""
+        """Judges all pages that wait. Returns False when database or disk refuse and some had to be left."""
         for path in waiting_pages(self._folder):
             if stop is not None and stop.is_set():
                 return False
@@ -82,15 +82,19 @@ class SpoolReader:
                 page = read_page(path)
                 if page is not None:
                     self._judge(page)
-            except StoreError as error:
-                if time.time() - path.stat().st_mtime < _TOO_OLD_S:
+            except (StoreError, OSError) as error:
+                if _is_young(path):
                     _log.warning("%s; pages that passed are judged later", error)
                     return False
             except GatewayFilterError as error:
                 _log.warning("a page that passed cannot be judged: %s", error)
             except Exception:  # noqa: BLE001  none may end the reading of the others
                 _log.exception("judging a page that passed failed")
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:  # a disk that can be read alone: nothing was learned of the page
+                _log.warning("%s; pages that passed are judged later", error)
+                return False
         return True
 
     def _judge(self, page: Page) -> None:
@@ -108,3 +112,10 @@ class SpoolReader:
         if links:
             now = time.time()
             self._frontier.add([CrawlRequest(link.text, Priority.LINK, now) for link in links], now)
+
+
+def _is_young(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime < _TOO_OLD_S
+    except OSError:
+        return False

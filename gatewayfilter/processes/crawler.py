@@ -7,8 +7,8 @@ import time
 
 from gatewayfilter.config import Settings
 from gatewayfilter.crawl import Backlog, FleetLeases
-from gatewayfilter.errors import StoreError
-from gatewayfilter.processes.supervision.child_setup import EXHAUSTED, begin_child, ending_with_a_sentence
+from gatewayfilter.errors import EXHAUSTED, StoreError
+from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
 from gatewayfilter.termination import calls_on_sigterm

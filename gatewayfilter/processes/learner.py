@@ -11,14 +11,14 @@ from contextlib import suppress
 
 from gatewayfilter.addresses.neighbours import read_neighbours
 from gatewayfilter.config import NotifyEvent, Settings
-from gatewayfilter.errors import GatewayFilterError, StartupError
+from gatewayfilter.errors import EXHAUSTED, GatewayFilterError, StartupError
 from gatewayfilter.learn import forget_surplus, recheck_offers, rejudge_offers
 from gatewayfilter.learn.own_model import OwnModel, decided_counts, retrain
 from gatewayfilter.private_files import private
 from gatewayfilter.processes.crawler import run_crawl_worker
 from gatewayfilter.processes.low_priority import low_priority
 from gatewayfilter.processes.published_snapshot import PublishedSnapshot
-from gatewayfilter.processes.supervision.child_setup import EXHAUSTED, begin_child, ending_with_a_sentence
+from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
 from gatewayfilter.sources import UpdateStatus
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters, StatusFile
@@ -55,6 +55,8 @@ FLUSH_EVERY_S = 60.0
 REJUDGE_MOST = 10_000
 """Blocked pages that are judged again at once after a change of the words."""
 SOURCES_EVERY_S = 300.0
+SPOOL_AGAIN_S = 5.0
+"""Before pages that passed are read again after a failure; else the reader waits for them."""
 RETRAIN_EVERY_S = 3600.0
 DEVICES_EVERY_S = 60.0
 REPUBLISH_AFTER_S = 30.0
@@ -126,7 +128,7 @@ class _Learner:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(work) for work in upkeep]
                 if self._settings.learn.enabled and self._settings.learn.passive:
-                    tasks.append(group.create_task(self._read_spool()))
+                    tasks.append(group.create_task(self._every(SPOOL_AGAIN_S, self._read_spool)))
                 if self._settings.learn.enabled and self._settings.crawl.workers:
                     await run_crawl_worker(self._settings, self._store, self._counters, 0, self._stop)
                 else:

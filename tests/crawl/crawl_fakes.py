@@ -21,6 +21,7 @@ class FakeFrontier:
         self.added: list[CrawlRequest] = []
         self.failing_adds = 0
         self.failing_leases = 0
+        self.lease_error: Exception = StoreError("the database is gone")
         self.polls = 0
         self.threads: set[str] = set()
 
@@ -37,7 +38,7 @@ class FakeFrontier:
         self.threads.add(threading.current_thread().name)
         if self.failing_leases:
             self.failing_leases -= 1
-            raise StoreError("the database is gone")
+            raise self.lease_error
         taken, self.waiting = self.waiting[:limit], self.waiting[limit:]
         leases = []
         for offer in taken:

@@ -171,11 +171,14 @@ async def test_logs_carry_no_query(caplog: pytest.LogCaptureFixture) -> None:
     assert "private" not in caplog.text
 
 
-async def test_a_failing_database_is_survived(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error", [StoreError("locked"), OSError(24, "Too many open files"), MemoryError(), RuntimeError("no thread")]
+)
+async def test_a_failing_queue_is_survived(error: Exception, origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.01)
     origin.answers["/a"] = reply()
     crawl = Crawl(origin.url("/a"))
-    crawl.frontier.failing_leases = 3
+    crawl.frontier.failing_leases, crawl.frontier.lease_error = 3, error
     await crawl.complete()
     assert list(crawl.frontier.finished) == [origin.url("/a")]
 
@@ -256,7 +259,8 @@ async def test_pages_that_end_together_are_settled_in_one_transaction(origin: Or
     assert len(transactions) < 20
 
 
-async def test_a_transaction_that_fails_leaves_no_link_for_seen(origin: Origin) -> None:
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), MemoryError()])
+async def test_a_transaction_that_fails_leaves_no_link_for_seen(error: Exception, origin: Origin) -> None:
     origin.answers["/a"] = reply(b'casino <a href="/x">')
     crawl = Crawl(origin.url("/a"))
     failed = threading.Event()
@@ -265,7 +269,7 @@ async def test_a_transaction_that_fails_leaves_no_link_for_seen(origin: Origin) 
     def together() -> Iterator[None]:
         yield
         failed.set()
-        raise StoreError("the disk is full")
+        raise error
 
     crawl.worker = CrawlWorker(replace(crawl.context, together=together))
     await crawl.until(failed.is_set)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.config import Settings
+from gatewayfilter.config import CrawlSettings, Settings
 from gatewayfilter.errors import StoreError
+from gatewayfilter.processes import learner
 from gatewayfilter.processes.learner import _Learner
 
 
@@ -25,17 +26,17 @@ def test_work_that_fails_is_tried_again(error: Exception, told: str, tmp_path: P
     tries = 0
 
     async def run() -> None:
-        learner = _Learner(Settings(data_dir=tmp_path))
+        made = _Learner(Settings(data_dir=tmp_path))
 
         async def work() -> None:
             nonlocal tries
             tries += 1
             if tries == 3:
-                learner._stop.set()
+                made._stop.set()
             raise error
 
-        await asyncio.wait_for(learner._every(0.001, work), 10)
-        learner._store.close()
+        await asyncio.wait_for(made._every(0.001, work), 10)
+        made._store.close()
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
@@ -45,15 +46,45 @@ def test_work_that_fails_is_tried_again(error: Exception, told: str, tmp_path: P
 
 def test_a_fault_of_the_program_itself_is_not_hidden(tmp_path: Path) -> None:
     async def run() -> None:
-        learner = _Learner(Settings(data_dir=tmp_path))
+        made = _Learner(Settings(data_dir=tmp_path))
 
         async def work() -> None:
             raise KeyError("missing")
 
         try:
-            await learner._every(0.001, work)
+            await made._every(0.001, work)
         finally:
-            learner._store.close()
+            made._store.close()
 
     with pytest.raises(KeyError):
         asyncio.run(run())
+
+
+def test_pages_that_passed_are_read_again_after_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tries = 0
+
+    class Reader:
+        async def run(self, stop: asyncio.Event) -> None:
+            nonlocal tries
+            tries += 1
+            if tries == 3:
+                stop.set()
+            raise OSError(errno.EROFS, "Read-only file system")
+
+    async def nothing() -> None:
+        pass
+
+    monkeypatch.setattr(learner, "SPOOL_AGAIN_S", 0.001)
+    monkeypatch.setattr(learner, "spool_reader", lambda *_: Reader())
+
+    async def run() -> None:
+        running = _Learner(Settings(data_dir=tmp_path, crawl=CrawlSettings(workers=0)))
+        for upkeep in ("_publish_when_due", "_republish", "_update_sources", "_rejudge"):
+            monkeypatch.setattr(running, upkeep, nothing)
+        await asyncio.wait_for(running._run(), 60)
+
+    asyncio.run(run())
+    assert tries == 3
+    assert "Read-only file system; trying again" in caplog.text

@@ -1,5 +1,6 @@
 """The spool between proxy and learner: what goes in comes out, bounded, private, and never twice."""
 
+import errno
 import gzip
 import json
 from dataclasses import replace
@@ -145,6 +146,21 @@ def test_pages_wait_for_the_database(tmp_path: Path) -> None:
     sink.away = False
     assert worker.work_off()
     assert len(sink.pages) == 1
+
+
+def test_pages_wait_for_a_disk_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    fill(tmp_path / "spool", response(), response(b"after"))
+    worker = reader(tmp_path / "spool", Sink(), Queue())
+    for broken in ((Path, "unlink"), (Sink, "page")):
+        with monkeypatch.context() as patched:
+            patched.setattr(*broken, refuses)
+            assert not worker.work_off()
+        assert len(waiting_pages(tmp_path / "spool")) == 2
+    assert worker.work_off()
+    assert waiting_pages(tmp_path / "spool") == []
 
 
 def test_a_full_spool_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

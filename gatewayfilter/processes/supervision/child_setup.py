@@ -16,12 +16,6 @@ from gatewayfilter.telemetry import set_up_logging
 
 _log = logging.getLogger(__name__)
 
-EXHAUSTED = (OSError, MemoryError, RuntimeError)
-"""What work may fail of where the machine has no descriptor, no memory, no thread (`RuntimeError`) or no space left.
-
-Upkeep that is repeated goes on after it.
-"""
-
 
 def begin_child(settings: Settings) -> None:
     """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor has ended."""
