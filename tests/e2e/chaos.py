@@ -6,6 +6,7 @@ the log, workers come back within seconds, and nothing is left over at the end.
 """
 
 import argparse
+import http.client
 import random
 import socket
 import sqlite3
@@ -14,8 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -100,6 +99,7 @@ class Chaos:
             self._gateway.environment |= self._box.environment
         self._clock = clock and self._box.clock is not None
         self._ca = ""
+        self._trusted: ssl.SSLContext | None = None
         self._stop = threading.Event()
         self._served_at = time.monotonic()
         self._excused = False
@@ -227,6 +227,8 @@ class Chaos:
             with suppress(psutil.NoSuchProcess):
                 victim.kill()
         self.findings.kills[kind] += 1
+        if (number + 1) % 20 == 0:
+            self._say(f"{number + 1} kills")
         began = time.monotonic()
         if kind == "supervisor":
             self._restart()
@@ -349,21 +351,29 @@ class Chaos:
         return self._fetch(url)[0]
 
     def _fetch(self, url: str) -> tuple[int, bytes]:
-        proxies = urllib.request.ProxyHandler(dict.fromkeys(("http", "https"), f"http://{self._gateway.address}"))
-        handlers: list[urllib.request.BaseHandler] = [proxies]
-        if url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cadata=self._ca)))
+        """Returns status and body; 0 where the connection broke. By `http.client`: an opener takes three times the CPU."""
+        scheme, _, rest = url.partition("://")
+        host, port = self._gateway.address.rsplit(":", 1)
+        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        if scheme == "https":
+            connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=self._trust())
+            connection.set_tunnel(rest.partition("/")[0])
         try:
-            with urllib.request.build_opener(*handlers).open(url, timeout=10) as response:
-                return response.status, response.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, b""
+            connection.request("GET", f"/{rest.partition('/')[2]}" if scheme == "https" else url)
+            response = connection.getresponse()
+            return response.status, response.read()
         except (OSError, ValueError, EOFError):
             return 0, b""
-        except Exception as error:  # noqa: BLE001  http.client has many, all of them a connection that broke
+        except http.client.HTTPException as error:
             self.findings.faults += [] if "IncompleteRead" in repr(error) or "Remote" in repr(error) else [repr(error)]
             return 0, b""
+        finally:
+            connection.close()
+
+    def _trust(self) -> ssl.SSLContext:
+        if self._trusted is None:
+            self._trusted = ssl.create_default_context(cadata=self._ca)
+        return self._trusted
 
     def _end(self) -> None:
         for number in range(0, sum(self.findings.kills.values()), 5):
