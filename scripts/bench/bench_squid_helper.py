@@ -1,13 +1,14 @@
 """squid with our decisions in it, beside bare squid and squidGuard: requests a second and CPU, in turns, on loopback.
 
-    python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N] [--http]
+    python scripts/bench/bench_squid_helper.py [--requests N] [--rounds N] [--http] [--per-connection N]
 
-One client with 32 kept-alive connections asks for pages of 4 KB whose URLs do not repeat, one document with 19 parts, as a
-browser asks; nginx is the origin; squid runs in one process without a cache, with ssl-bump and HTTPS on both sides, or with
---http for plain HTTP. The filter has 200,000 blocked hosts, squidGuard the same; our decisions are logged. Ratios are those of
-rounds that follow each other, so that other work on the machine meets both. squid is one thread: its own CPU bounds the
-requests/s where the machine has cores for the others. Needs root, squid-openssl, nginx and python3; squidGuard where it is
-installed.
+One client with 32 connections asks for pages of 4 KB whose URLs do not repeat, one document with 19 parts, as a browser asks. A
+connection is kept for four requests, as in `bench_browsing.py`, where a page has 61 requests to 15 hosts; with
+`--per-connection 0` for all, so that there is nothing but requests. nginx is the origin; squid runs in one process without a
+cache, with ssl-bump and HTTPS on both sides, or with --http for plain HTTP. The filter has 200,000 blocked hosts, squidGuard the
+same; our decisions are logged. Ratios are those of rounds that follow each other, so that other work on the machine meets both.
+squid is one thread: its own CPU bounds the requests/s where the machine has cores for the others. Needs root, squid-openssl,
+nginx and python3; squidGuard where it is installed.
 """
 
 import argparse
@@ -105,6 +106,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=4_000, help="of a round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--http", action="store_true", help="plain HTTP")
+    parser.add_argument("--per-connection", type=int, default=4, help="requests over one connection; 0 for any number")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, shared_folder() as room:
         folder = Path(name)
@@ -126,13 +128,14 @@ def main() -> None:
         running.start()
         try:
             until("the socket", (room / "helper.sock").exists, 60)
+            until("its status", (folder / "state" / "run" / "integration.json").exists, 60)
             daemon = psutil.Process(_daemon_of(folder / "state"))
             with (
                 origin(folder / "nginx", [free_port(), free_port()], certificate, BODY) as site,
                 _roads(room, daemon, domains, None if options.http else room / "own.pem", room / "origin-ca.pem") as roads,
             ):
                 ca = None if options.http else room / "own-ca.pem"
-                _measure(roads, site.ports[0 if options.http else 1], ca, options.requests, options.rounds)
+                _measure(roads, site.ports[0 if options.http else 1], ca, options)
         finally:
             running.stop()
 
@@ -143,9 +146,9 @@ def _daemon_of(state: Path) -> int:
     return int(json.loads((state / "run" / "integration.json").read_text())["pid"])
 
 
-def _measure(roads: list[Road], port: int, ca: Path | None, requests: int, rounds: int) -> None:
-    numbers = itertools.count()
-    for round_ in range(rounds + 1):
+def _measure(roads: list[Road], port: int, ca: Path | None, options: argparse.Namespace) -> None:
+    numbers, requests = itertools.count(), options.requests
+    for round_ in range(options.rounds + 1):
         for road in roads if round_ % 2 else reversed(roads):
             paths = [f"/{next(numbers)}/page.html?q={number}" for number in range(requests)]
             before = road.cpu_s()
@@ -157,6 +160,7 @@ def _measure(roads: list[Road], port: int, ca: Path | None, requests: int, round
                 paths=paths,
                 size=len(BODY),
                 destinations=DESTINATIONS,
+                per_connection=options.per_connection,
             )
             if round_:  # the first one warms up
                 road.rates.append(requests / took.seconds)

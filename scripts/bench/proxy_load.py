@@ -43,31 +43,58 @@ class Took:
 
 
 class _Connection:
-    """A client's connection through a proxy, with CONNECT and TLS where `ca` is given."""
+    """A client's connection through a proxy, with CONNECT and TLS where there is a context.
+
+    Attributes:
+        socket: to be polled for reading; its descriptor stays the same.
+        asked: the request under way, `b""` for none.
+        complete: how many answers came.
+    """
 
     def __init__(self, proxy_port: int, origin: str, tls: ssl.SSLContext | None) -> None:
-        made = socket.create_connection(("127.0.0.1", proxy_port), 30)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if tls is not None:
-            made.sendall(f"CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\n\r\n".encode())
-            answer = b""
-            while not answer.endswith(b"\r\n\r\n"):
-                answer += made.recv(1) or _fail(answer)
-            made = tls.wrap_socket(made, server_hostname="localhost")
-        made.setblocking(False)
-        self.socket = made
+        self.socket = socket.create_connection(("127.0.0.1", proxy_port), 30)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.asked = b""
+        self.complete = 0
+        self._tls = tls
         self._got = b""
+        self._opening = tls is not None
+        if tls is not None:
+            self.socket.sendall(f"CONNECT {origin} HTTP/1.1\r\nHost: {origin}\r\n\r\n".encode())
+        self.socket.setblocking(False)
+
+    def _opens(self) -> bool:
+        """Goes on with CONNECT and handshake. Returns whether they are still under way; raises where the proxy ends them."""
+        if not isinstance(self.socket, ssl.SSLSocket):
+            assert self._tls is not None
+            self._got += self.socket.recv(4096) or _fail(self._got)
+            if not self._got.endswith(b"\r\n\r\n"):
+                return True
+            self._got = b""
+            self.socket = self._tls.wrap_socket(self.socket, server_hostname="localhost", do_handshake_on_connect=False)
+        self.socket.do_handshake()
+        self._opening = False
+        if self.asked:
+            self.socket.send(self.asked)
+        return False
+
+    def is_open(self) -> bool:
+        """Goes on opening it. Returns whether requests can be sent."""
+        with contextlib.suppress(ssl.SSLWantReadError, BlockingIOError):
+            return not (self._opening and self._opens())
+        return False
 
     def ask(self, head: bytes) -> None:
         """Sends a request; `b""` for none."""
         self.asked = head
-        if head:
+        if head and not self._opening:
             self.socket.send(head)
 
     def answered(self, size: int) -> bool | None:
         """Reads. Returns whether the answer is complete, `None` when the proxy has closed the connection."""
         try:
+            if self._opening and self._opens():
+                return False
             data = self.socket.recv(65536)
         except (ssl.SSLWantReadError, BlockingIOError):
             return False
@@ -82,6 +109,7 @@ class _Connection:
         if not head.startswith(b"HTTP/1.1 200"):
             _fail(head)
         self._got = b""
+        self.complete += 1
         return True
 
 
@@ -92,13 +120,17 @@ def _fail(answer: bytes) -> bytes:
 class _Load:
     """Connections through a proxy, one request at a time on each."""
 
-    def __init__(self, proxy_port: int, origin: str, tls: ssl.SSLContext | None, heads: Iterator[bytes]) -> None:
-        self._where = (proxy_port, origin, tls)
+    def __init__(self, where: tuple[int, str, ssl.SSLContext | None], heads: Iterator[bytes], per_connection: int) -> None:
+        self._where = where
         self._heads = heads
+        self._per_connection = per_connection
         self._waiting = select.epoll()
         self._open: dict[int, _Connection] = {}
         for _ in range(CONNECTIONS):
             self._connect()
+        opening = list(self._open.values())
+        while opening := [one for one in opening if not one.is_open()]:
+            self._waiting.poll(30)
 
     def begin(self) -> None:
         """Sends the first request on each connection."""
@@ -113,13 +145,21 @@ class _Load:
             answered = connection.answered(size)
             if answered:
                 complete += 1
-                connection.ask(next(self._heads, b""))
+                head = next(self._heads, b"")
+                if connection.complete == self._per_connection:
+                    self._replace(number, head)
+                else:
+                    connection.ask(head)
             elif answered is None:  # some proxies end a connection after so many requests
-                self._waiting.unregister(number)
-                self._open.pop(number).socket.close()
-                if connection.asked:
-                    self._connect().ask(connection.asked)
+                self._replace(number, connection.asked)
         return complete
+
+    def _replace(self, number: int, head: bytes) -> None:
+        """Closes a connection, and opens another one for a request; none without one."""
+        self._waiting.unregister(number)
+        self._open.pop(number).socket.close()
+        if head:
+            self._connect().ask(head)
 
     def close(self) -> None:
         """Closes all connections."""
@@ -143,6 +183,7 @@ def drive(
     paths: Sequence[str],
     size: int,
     destinations: Sequence[str] = ("document",),
+    per_connection: int = 0,
 ) -> Took:
     """Sends requests over keep-alive connections, one at a time on each; with a CA by HTTPS through CONNECT.
 
@@ -154,6 +195,7 @@ def drive(
         paths: of the requests, repeated.
         size: of each body.
         destinations: Sec-Fetch-Dest of the paths, repeated.
+        per_connection: how many are sent over one connection; 0 for any number.
     """
     origin = f"localhost:{origin_port}"
     tls = ssl.create_default_context(cafile=str(ca)) if ca is not None else None
@@ -164,7 +206,7 @@ def drive(
         _HEAD.format(url=prefix + path, host=origin, destination=destination).encode()
         for path, destination in zip(paths, itertools.cycle(destinations), strict=False)
     ]
-    load = _Load(proxy_port, origin, tls, itertools.islice(itertools.cycle(heads), requests))
+    load = _Load((proxy_port, origin, tls), itertools.islice(itertools.cycle(heads), requests), per_connection)
     started, cpu = time.perf_counter(), time.process_time()
     load.begin()
     left = requests
