@@ -64,6 +64,7 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http.Headers, "get_all", fast_functions.get_all, SPEED, f"{_FIELDS}get_all", "1356945d45345284"),
     _Row(http.Headers, "get", fast_functions.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
     _Row(http.Headers, "__contains__", fast_functions.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
+    _Row(http.Headers, "__bytes__", fast_functions.to_bytes, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
     _Row(mode_servers, "ProxyConnectionHandler", FastConnectionHandler, SPEED, _HANDLER, "ea62ad6d35d9ec7e"),
     _Row(commands.StartHook, "__new__", fast_functions.make_hook, SPEED, f"{_COMMANDS}StartHook.__new__", "5fd570b9d7cfe07a"),
     _Row(events.CommandCompleted, "__new__", _make_completed, SPEED, f"{_EVENTS}CommandCompleted.__new__", "75873b88138e32ed"),

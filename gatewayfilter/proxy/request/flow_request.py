@@ -18,6 +18,7 @@ from mitmproxy.connection import Client, Server
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
+from gatewayfilter.proxy.request.header_sanitizer import holds_breaks
 from gatewayfilter.proxy.request.host_names import host_header_for, host_names
 from gatewayfilter.proxy.request.resource_type import resource_type_of
 from gatewayfilter.urls import Url, canonical_host, parse_url, registrable_domain
@@ -40,6 +41,12 @@ _COMMON: Final = frozenset({
     b"upgrade-insecure-requests", b"user-agent", b"viewport-width",
 })  # fmt: skip
 """Besides `_READ`, what any browser may send to any site: nothing that identifies a person or a customer."""
+_HINTS: Final = frozenset({b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-user"})
+_PASSED: Final = b""
+_OWN: Final = b"?"
+_ROLES: Final[dict[bytes, bytes]] = {}
+"""Of names as they are usually spelt the lower-case name where the proxy reads the field, `_PASSED` where any browser may send
+it, else `_OWN`."""
 _METHODS: Final = {
     method.encode(): method for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 }
@@ -201,24 +208,41 @@ def _aliases(request: Request, scheme: str, names: list[str], rest: str) -> tupl
 
 def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, str], list[str], bool]:
     """Returns the fields that the proxy reads, each Host, and whether the other fields are common ones alone."""
-    values = b"".join([value for _, value in fields])
-    if b"\r" in values or b"\n" in values or b"\0" in values:
+    if holds_breaks(fields):
         raise UrlError("a header field holds a line break or a NUL")
     # One walk over the fields: mitmproxy's own lookup decodes and compares all of them for each name.
     headers: dict[bytes, str] = {}
     hosts: list[str] = []
     common = True
     for name, value in fields:
-        lower = name.lower()
-        if lower in _READ:
-            text = value.decode("latin-1")
-            if headers.setdefault(lower, text) is not text and lower == b"connection":
-                headers[lower] = f"{headers[lower]}, {text}"
-            if lower == b"host":
-                hosts.append(text)
-        elif common and lower not in _COMMON:
-            common = lower.startswith((b"sec-ch-", b"sec-fetch-"))
+        role = _ROLES.get(name)
+        if role is None:
+            role = _role(name)
+        if role is _PASSED:
+            continue
+        if role is _OWN:
+            common = False
+            continue
+        text = value.decode("latin-1")
+        if headers.setdefault(role, text) is not text and role == b"connection":
+            headers[role] = f"{headers[role]}, {text}"
+        if role == b"host":
+            hosts.append(text)
     return headers, hosts, common
+
+
+def _role(name: bytes) -> bytes:
+    lower = name.lower()
+    if lower in _READ:
+        return lower
+    return _PASSED if lower in _COMMON or lower.startswith((b"sec-ch-", b"sec-fetch-")) else _OWN
+
+
+def _in_title_case(name: bytes) -> bytes:
+    return b"-".join(part.capitalize() for part in name.split(b"-"))
+
+
+_ROLES.update({spelt: _role(name) for name in (*_READ, *_COMMON, *_HINTS) for spelt in (name, _in_title_case(name))})
 
 
 def _target(path: bytes, url: Url) -> bytes:

@@ -8,6 +8,7 @@ Source: RFC 9110 §5.5 and §6.5.1, RFC 9112 §2.2, §4, §5.2 and §6.1.
 """
 
 import re
+from itertools import chain
 from typing import Final
 
 from mitmproxy import http
@@ -39,9 +40,14 @@ _NO_TRAILER_BEGINS: Final = (b"access-control-", b"cross-origin-", b"if-", b"pro
 
 
 def holds_breaks(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
-    """Returns whether a value has a CR, LF or NUL in it. One search through all values: it runs for each message."""
-    values = b"".join([value for _, value in fields])
-    return b"\r" in values or b"\n" in values or b"\0" in values
+    """Returns whether a value has a CR, LF or NUL in it. One search through all fields: it runs for each message."""
+    if not _has_breaks(b"".join(chain.from_iterable(fields))):
+        return False
+    return _has_breaks(b"".join([value for _, value in fields]))
+
+
+def _has_breaks(text: bytes) -> bool:
+    return b"\r" in text or b"\n" in text or b"\0" in text
 
 
 def without_breaks(value: bytes) -> bytes:

@@ -48,6 +48,11 @@ def contains(self: http.Headers, name: object) -> bool:
     return False
 
 
+def to_bytes(self: http.Headers) -> bytes:
+    """Stands in for `Headers.__bytes__`."""
+    return b"\r\n".join(map(b": ".join, self.fields)) + b"\r\n" if self.fields else b""
+
+
 def make_hook(kind: type[commands.StartHook], *_arguments: object, **_named: object) -> Any:
     """Stands in for `StartHook.__new__`, which checks through three classes whether its class is a dataclass."""
     return _bare(kind)

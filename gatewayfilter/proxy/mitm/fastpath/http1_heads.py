@@ -9,7 +9,7 @@ Source: RFC 9112 §2 to §6. tests/proxy/mitm/fastpath/test_http1_heads.py holds
 import re
 import time
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from mitmproxy import http
 from mitmproxy.net.http.http1 import read as http1
@@ -32,6 +32,18 @@ _LENGTH: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _FRAMING: Final = frozenset({b"connection", b"content-length", b"expect", b"transfer-encoding", b"upgrade"})
 """Fields that delimit a message, or that announce something else than a response."""
 _LOGIN: Final = b"authorization"
+_REPEATING: Final = frozenset({
+    b"accept", b"accept-encoding", b"accept-language", b"accept-ranges", b"access-control-allow-origin", b"cache-control",
+    b"content-encoding", b"content-type", b"host", b"origin", b"pragma", b"priority", b"referer", b"sec-ch-ua",
+    b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-dest", b"sec-fetch-mode", b"sec-fetch-site", b"sec-fetch-user",
+    b"server", b"strict-transport-security", b"timing-allow-origin", b"upgrade-insecure-requests", b"user-agent", b"vary",
+    b"x-content-type-options", b"x-frame-options",
+})  # fmt: skip
+"""Fields whose lines come again and again. None of them delimits a message or is a credential."""
+_LONGEST_REPEATED: Final = 256
+_MOST_REPEATED: Final = 4096
+_repeated: Final[dict[bytes, tuple[bytes, bytes]]] = {}
+"""Lines that were read before: a megabyte or two at most."""
 CHUNKED: Final = -1
 """Stands for the length of a body in chunks."""
 
@@ -46,15 +58,18 @@ def _kind(name: bytes) -> bytes | None:
 
 
 def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None:
-    fields: list[tuple[bytes, bytes]] = []
+    fields: list[tuple[bytes, bytes] | None] = [_repeated.get(line) for line in lines]
     framing: dict[bytes, bytes] = {}
-    for line in lines:
+    at = -1
+    for _ in range(fields.count(None)):
+        at = fields.index(None, at + 1)
+        line = lines[at]
         name, colon, value = line.partition(b":")
         kind = _kind(name) if colon and len(name) <= _LONGEST_NAME else None
         if kind is None:
             return None
         value = value.strip()
-        fields.append((name, value))
+        fields[at] = field = (name, value)
         if kind:
             if kind == _LOGIN:
                 if value.partition(b" ")[0].lower() not in UNBOUND_SCHEMES:
@@ -63,9 +78,13 @@ def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None
             if kind in framing:
                 return None
             framing[kind] = value
+        elif len(line) <= _LONGEST_REPEATED and name.lower() in _REPEATING:
+            if len(_repeated) >= _MOST_REPEATED:
+                _repeated.clear()
+            _repeated[line] = field
     if framing.pop(b"connection", b"keep-alive").lower() != b"keep-alive":
         return None
-    return tuple(fields), framing
+    return cast("Fields", tuple(fields)), framing
 
 
 @lru_cache(maxsize=1024)
@@ -155,4 +174,7 @@ def _headers(fields: Fields) -> http.Headers:
 
 def keeps_open(fields: Fields) -> bool:
     """Returns whether the fields leave a connection open."""
-    return all(len(name) != 10 or name.lower() != b"connection" or value.lower() == b"keep-alive" for name, value in fields)
+    for name, value in fields:
+        if len(name) == 10 and name.lower() == b"connection" and value.lower() != b"keep-alive":
+            return False
+    return True

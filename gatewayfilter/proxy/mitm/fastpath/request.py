@@ -46,7 +46,7 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     http_layer.streams[server.stream_id] = stream
     server.request = flow.request = request
     flow.live = True
-    fields = meant.headers.fields
+    fields = stream.plain_request = meant.headers.fields
 
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:
         headers_event = RequestHeaders(server.stream_id, flow.request, end_stream=True, replay_flow=flow)

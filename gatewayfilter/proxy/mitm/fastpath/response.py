@@ -10,7 +10,6 @@ from h11._readers import ContentLengthReader
 from mitmproxy import http
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, events
-from mitmproxy.proxy.layers.http import HttpStream
 from mitmproxy.proxy.layers.http._events import ResponseHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
@@ -72,6 +71,7 @@ def take_response(http_layer: FastHttpLayer, client: GatewayHttp1Client, data: b
     stream.server_state = stream.state_stream_response_body
     head = _assemble(response)
     if size != CHUNKED:
+        stream.plain_response = fields
         client.body_reader = ContentLengthReader(size)
         client.state = client.read_body
         return _Exchange(http_layer, stream, server, client).go_on([head], body)
@@ -124,7 +124,7 @@ class _Exchange:
     """The layers that a response of known length passes."""
 
     http_layer: FastHttpLayer
-    stream: HttpStream
+    stream: GatewayHttpStream
     server: GatewayHttp1Server
     client: GatewayHttp1Client
 
@@ -137,15 +137,15 @@ class _Exchange:
         reader._remaining -= len(body)  # noqa: SLF001  as it does itself
         if response.stream is True:
             if body:
-                sent += _framed(response, [body])
+                sent += self._framed(response, [body])
             if reader._remaining:  # noqa: SLF001
                 return self._send(sent)
         else:
             if body:
-                sent += _framed(response, _pieces(response.stream(body)))  # type: ignore[operator]
+                sent += self._framed(response, _pieces(response.stream(body)))  # type: ignore[operator]
             if reader._remaining:  # noqa: SLF001
                 return self._send(sent)
-            sent += _framed(response, _pieces(response.stream(b"")))  # type: ignore[operator]
+            sent += self._framed(response, _pieces(response.stream(b"")))  # type: ignore[operator]
         return self.finish(sent, streamed=True)
 
     def finish(self, sent: list[bytes], *, streamed: bool) -> Sent | Commands:
@@ -163,7 +163,7 @@ class _Exchange:
             return chain(self._send(sent), self.http_layer.run_steps([(client, done), (stream, answer)], completed))
         if not streamed:
             sent.append(_assemble(response))
-        if flow.request.data.method != b"HEAD" and _is_chunked(response):
+        if flow.request.data.method != b"HEAD" and self._is_chunked(response):
             sent.append(b"0\r\n\r\n")
         stream.server_state = stream.state_done
         flow.live = False
@@ -184,9 +184,24 @@ class _Exchange:
             and flow.response is response
             and not response.data.trailers
             and (streamed or not response.data.content)
-            and keeps_open(request.data.headers.fields)
-            and keeps_open(response.data.headers.fields)
+            and self._keeps_open(request.data.headers.fields, response.data.headers.fields)
         )
+
+    def _keeps_open(self, asked: Fields, answered: Fields) -> bool:
+        stream = self.stream
+        return (asked is stream.plain_request or keeps_open(asked)) and (
+            answered is stream.plain_response or keeps_open(answered)
+        )
+
+    def _is_chunked(self, response: http.Response) -> bool:
+        if response.data.headers.fields is self.stream.plain_response:
+            return False
+        return "chunked" in response.headers.get("transfer-encoding", "").lower()
+
+    def _framed(self, response: http.Response, pieces: Iterable[bytes]) -> Iterable[bytes]:
+        if self._is_chunked(response):
+            return [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
+        return pieces
 
     def _send(self, sent: list[bytes]) -> Sent:
         data = sent[0] if len(sent) == 1 else b"".join(sent)
@@ -197,13 +212,3 @@ def _pieces(of: bytes | Iterable[bytes]) -> Iterable[bytes]:
     if isinstance(of, bytes):
         return [of] if of else []
     return of
-
-
-def _is_chunked(response: http.Response) -> bool:
-    return "chunked" in response.headers.get("transfer-encoding", "").lower()
-
-
-def _framed(response: http.Response, pieces: Iterable[bytes]) -> list[bytes]:
-    if _is_chunked(response):
-        return [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
-    return list(pieces)

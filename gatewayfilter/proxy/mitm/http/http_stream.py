@@ -42,10 +42,14 @@ class GatewayHttpStream(HttpStream):
     Attributes:
         override: replaces steps of this stream; `None` on all but a few.
         retried: the request was sent again, over a connection of its own.
+        plain_request, plain_response: fields that the fast path has read (http1_heads.py): they leave the connection open, and
+            the response is not in chunks. Fields that a hook has replaced are not these.
     """
 
     override: StreamOverride | None = None
     retried: bool = False
+    plain_request: object = None
+    plain_response: object = None
 
     def start_request_stream(self) -> layer.CommandGenerator[None]:
         """Begins to send a request whose body is streamed."""

@@ -53,6 +53,12 @@ def test_headers_answer_as_before(fields: list[tuple[bytes, bytes]], name: str) 
             fast[name]
 
 
+@given(fields=FIELDS)
+def test_headers_are_written_as_before(fields: list[tuple[bytes, bytes]]) -> None:
+    expected = b"".join(name + b": " + value + b"\r\n" for name, value in fields)
+    assert bytes(http.Headers(fields)) == expected
+
+
 def test_headers_can_still_be_changed() -> None:
     headers = http.Headers([(b"A", b"1"), (b"a", b"2")])
     headers["A"] = "3"

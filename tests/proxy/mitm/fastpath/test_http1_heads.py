@@ -8,6 +8,7 @@ from mitmproxy import http
 from mitmproxy.net.http import http1
 from mitmproxy.net.http.validate import validate_headers
 
+from gatewayfilter.proxy.mitm.fastpath import http1_heads
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
 
 NAMES = st.sampled_from([
@@ -130,3 +131,21 @@ def test_whatever_is_disputed_is_left_to_mitmproxy(data: bytes) -> None:
 def test_the_end_of_a_response_is_clear_or_left_to_mitmproxy(head: bytes, size: int | None) -> None:
     found = read_response(head, b"GET")
     assert (found[1] if found else None) == size
+
+
+def test_repeated_lines_are_kept_within_bounds_and_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[bytes, tuple[bytes, bytes]] = {}
+    monkeypatch.setattr(http1_heads, "_repeated", kept)
+    monkeypatch.setattr(http1_heads, "_MOST_REPEATED", 3)
+    private = [b"Cookie: a=b", b"Authorization: Basic eDp5", b"Proxy-Authorization: Basic eDp5", b"Connection: keep-alive"]
+    data = b"\r\n".join([b"GET / HTTP/1.1", b"ACCEPT:  */* ", *private, b"Accept: %b" % (b"x" * 300), b"", b""])
+    first, second = read_request(data), read_request(data)
+    assert list(kept) == [b"ACCEPT:  */* "]
+    assert first is not None
+    assert second is not None
+    assert first.headers.fields == second.headers.fields
+    assert first.headers.fields[0] == (b"ACCEPT", b"*/*")
+    for number in range(7):
+        assert read_request(b"GET / HTTP/1.1\r\nHost: h%d.example\r\n\r\n" % number) is not None
+        assert len(kept) <= 3
+    assert read_request(b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: h2c\r\nHost: a.example\r\n\r\n") is None
