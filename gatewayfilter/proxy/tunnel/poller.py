@@ -137,7 +137,12 @@ class WireSelector(selectors.BaseSelector):
 
     @override
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Waits, and calls the handlers of what happened, until there is something for the loop, which is returned."""
+        """Waits, and calls the handlers of what happened, until there is something for the loop, which is returned.
+
+        What the loop itself watches is called here as well, which saves the loop a turn for each read. Not while callbacks wait:
+        those are due before what happens now.
+        """
+        at_once = not self._ready
         ends = math.inf if timeout is None else self.now + timeout if timeout > 0 else 0.0
         timers = len(self._timers)
         ready: list[tuple[selectors.SelectorKey, int]] = []
@@ -155,12 +160,14 @@ class WireSelector(selectors.BaseSelector):
                 self._most = _AT_ONCE
             if not happened:
                 return ready
-            self._dispatch(happened, ready)
+            self._dispatch(happened, ready, at_once=at_once)
             if ready or self._ready or len(self._timers) != timers or now >= ends:
                 return ready
             timeout = None if ends == math.inf else ends - now
 
-    def _dispatch(self, happened: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+    def _dispatch(
+        self, happened: list[tuple[int, int]], ready: list[tuple[selectors.SelectorKey, int]], *, at_once: bool
+    ) -> None:
         handlers = self._handlers
         fresh = self._fresh
         fresh.clear()
@@ -174,6 +181,11 @@ class WireSelector(selectors.BaseSelector):
                 except Exception as error:  # noqa: BLE001  as the loop does: the others go on
                     self._complain({"message": "a connection that passes through failed", "exception": error})
             elif (key := self._keys.get(descriptor)) is not None:
+                if at_once and events == READ and key.events == selectors.EVENT_READ and type(key.data) is tuple:
+                    callback = key.data[0]
+                    if callback is not None and not callback._cancelled:  # noqa: SLF001  as `_process_events` of the loop does
+                        callback._run()  # noqa: SLF001  as the loop does
+                        continue
                 occurred = (selectors.EVENT_WRITE if events & ~READ else 0) | (selectors.EVENT_READ if events & ~WRITE else 0)
                 if occurred & key.events:
                     ready.append((key, occurred & key.events))

@@ -202,6 +202,57 @@ async def test_the_loop_has_its_turn_whatever_happens_to_sockets(pair: tuple[soc
     watcher.forget(near.fileno())
 
 
+async def test_what_the_loop_watches_is_read_without_a_turn_of_it(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    near, far = pair
+    turns: list[int] = []
+    take: Any = loop._process_events  # type: ignore[attr-defined]
+    monkeypatch.setattr(loop, "_process_events", lambda events: (turns.append(len(events)), take(events)))
+    got: list[bytes] = []
+    complaints: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+
+    def read() -> None:
+        got.append(near.recv(1))
+        if len(got) < 20:
+            far.send(b"x")
+        elif len(got) == 20:
+            far.send(b"x")
+            raise ValueError("as the loop does: the others go on")
+
+    loop.add_reader(near, read)
+    far.send(b"x")
+    await until(lambda: len(got) == 21)
+    assert len(complaints) == 1
+    assert sum(turns) < 10
+    loop.remove_reader(near)
+    loop.set_exception_handler(None)
+
+
+async def test_callbacks_that_wait_come_before_what_can_be_read(pair: tuple[socket.socket, socket.socket]) -> None:
+    loop = asyncio.get_running_loop()
+    near, far = pair
+    came: list[str] = []
+
+    def first() -> None:
+        came.append("first")
+        far.send(b"x")
+        loop.call_soon(came.append, "waited")
+
+    def read() -> None:
+        came.append("read")
+        near.recv(1)
+        loop.remove_reader(near)
+        loop.call_soon(came.append, "last")
+
+    loop.add_reader(near, read)
+    loop.call_soon(first)
+    await until(lambda: len(came) == 4)
+    assert came == ["first", "waited", "read", "last"]
+
+
 def test_it_is_a_selector() -> None:
     """As `selectors` describes one; asyncio's own tests ask no more of it."""
     found = WireSelector()
