@@ -299,9 +299,11 @@ class Listener:
                     return
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.
                 # What the socket has further comes later than this, with the next poll of all sockets.
-                if data:
+                if tunnel is None and data:
                     self.loop.call_soon(reader.feed_data, data)
                 if tunnel is not None:
+                    if data:
+                        reader.feed_data(data)
                     await self._handlers.tunnel(reader, writer, tunnel)
                 elif handshake.answered:
                     await self._handlers.stream(reader, AnsweredWriter(writer, protocol, reader, self.loop))

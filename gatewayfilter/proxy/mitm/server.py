@@ -48,7 +48,7 @@ class GatewayProxyserver(proxyserver.Proxyserver):
     def register_connection(self, connection_id: tuple[Any, ...] | str, handler: ProxyConnectionHandler) -> Iterator[None]:
         """Keeps a connection while it is served; its requests share connections to origins fairly."""
         set_on(handler, "max_conns", defaultdict(FairSemaphore))
-        read_directly(handler, handler.client)
+        read_directly(handler, handler.client, begun=isinstance(handler, FastConnectionHandler) and handler.in_tunnel)
         with super().register_connection(connection_id, handler):
             yield
 
@@ -104,6 +104,7 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
         handler = FastConnectionHandler(ctx.master, reader, writer, self._fast_path.options, self.mode)
         context = FastPathContext.of(handler.layer.context, self._fast_path)
         context.server.address = tunnel.address
+        handler.in_tunnel = True
         handler.layer = cast("Layer", HookRunner(TunnelLayer(context, answered=tunnel.answered), self._fast_path.hooks))
         with self.manager.register_connection(handler.client.id, handler):
             await handler.handle_client()

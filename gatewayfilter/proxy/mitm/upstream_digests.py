@@ -117,9 +117,13 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
     ),
     Reliance(
         "mitm/fastpath/connection_handler.py",
-        "begins as it does",
+        "serves a client as it does, in one task and with a timer",
         "mitmproxy.proxy.server",
-        {"LiveConnectionHandler.__init__": "7c98652ee306d53a"},
+        {
+            "LiveConnectionHandler.__init__": "7c98652ee306d53a",
+            "TimeoutWatchdog": "c369d9acd4797ef4",
+            "ConnectionHandler.handle_client": "a460e7dd21798856",
+        },
     ),
     Reliance(
         "mitm/fastpath/steps.py",

@@ -27,11 +27,17 @@ _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
 
 
-def read_directly(handler: ConnectionHandler, connection: Connection) -> None:
-    """Lets a connection's bytes go straight to the layers from its second read on."""
+def read_directly(handler: ConnectionHandler, connection: Connection, *, begun: bool = False) -> None:
+    """Lets a connection's bytes go straight to the layers from its second read on.
+
+    Args:
+        handler: the connection handler.
+        connection: of it.
+        begun: from the first read on: who reads is noted, and nothing comes by way of the stream but what it has.
+    """
     io = handler.transports[connection]
     if type(io.reader) is asyncio.StreamReader and isinstance(io.writer, asyncio.StreamWriter):
-        set_on(io, "reader", DirectReader(handler, connection, io.reader, io.writer))
+        set_on(io, "reader", DirectReader(handler, connection, io.reader, io.writer, begun=begun))
 
 
 class DirectOrigins:
@@ -48,7 +54,7 @@ class DirectOrigins:
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """Takes a connection over before mitmproxy begins to read it."""
-        read_directly(self._connections[data.client.id], data.server)
+        read_directly(self._connections[data.client.id], data.server, begun=True)
 
 
 class DirectReader:
