@@ -20,6 +20,7 @@ one that the public DNS has no answer for, so that no stranger decides where it 
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final
 
@@ -104,6 +105,7 @@ def target_of(host: str) -> Target:
     return Target.ADDRESS if is_local else Target.NAME
 
 
+@lru_cache(maxsize=1024)
 def _address(text: str) -> Address | None:
     try:
         return plain(ip_address(text))

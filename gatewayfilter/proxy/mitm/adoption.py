@@ -31,7 +31,7 @@ from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore
 from gatewayfilter.proxy.mitm.shared_origins import SharedOrigins, take_over
 from gatewayfilter.proxy.mitm.sharing import Sharing, note_sharing, sharing_of
-from gatewayfilter.proxy.mitm.stale_retry import is_retryable
+from gatewayfilter.proxy.mitm.stale_retry import SAFE
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 
 _log = logging.getLogger("mitmproxy.proxy.server")
@@ -61,9 +61,14 @@ class OriginAdoption:
         self._connections = connections
 
     def adopt(self, http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
-        """Returns the origin's side of a connection for a request whose HTTP layer has none; `None` when nothing was done."""
+        """Returns the origin's side of a connection for a request without a body whose HTTP layer has none, else `None`."""
         origin = http_layer.context.server
-        if flow.server_conn.via or origin.state is not ConnectionState.CLOSED or origin.error or not is_retryable(flow.request):
+        if (
+            flow.server_conn.via
+            or origin.state is not ConnectionState.CLOSED
+            or origin.error
+            or flow.request.data.method not in SAFE
+        ):
             return None
         return copy_context().run(self._adopt, http_layer, flow)  # hooks note in it for whom they run
 

@@ -13,7 +13,7 @@ tests/proxy/mitm/test_mitmproxy_pin.py compares the digests with the installed v
 from functools import partial
 from typing import Final
 
-from mitmproxy import addonmanager, http
+from mitmproxy import addonmanager, connection, flow, http
 from mitmproxy.proxy import commands, events, mode_servers
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers import tls as tls_layers
@@ -48,6 +48,7 @@ _SERVER_TLS: Final = f"{_TLS_MODULE}ServerTLSLayer."
 _COMMANDS: Final = "mitmproxy.proxy.commands:"
 _EVENTS: Final = "mitmproxy.proxy.events:"
 _HANDLER: Final = "mitmproxy.proxy.mode_servers:ProxyConnectionHandler"
+_SERVER: Final = "mitmproxy.connection:Server"
 _FIELDS: Final = "mitmproxy.coretypes.multidict:_MultiDict."
 
 REPLACEMENTS: Final[tuple[_Row, ...]] = (
@@ -65,6 +66,10 @@ REPLACEMENTS: Final[tuple[_Row, ...]] = (
     _Row(http.Headers, "get", fast_functions.get, SPEED, f"{_FIELDS}__getitem__", "b927da74a4b87d25"),
     _Row(http.Headers, "__contains__", fast_functions.contains, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
     _Row(http.Headers, "__bytes__", fast_functions.to_bytes, SPEED, "mitmproxy.http:Headers", "4241fa2481347a60"),
+    _Row(flow, "uuid", fast_functions.FastIds, SPEED, "mitmproxy.flow:Flow.__init__", "cab01bf31c2f6934"),
+    _Row(connection, "uuid", fast_functions.FastIds, SPEED, "mitmproxy.connection:Connection", "50467101186ae601"),
+    _Row(connection.Connection, "__eq__", fast_functions.is_same, SPEED, "mitmproxy.connection:Connection", "50467101186ae601"),
+    _Row(connection.Server, "__init__", fast_functions.make_server, SPEED, _SERVER, "77dc203b637f2ec6"),
     _Row(mode_servers, "ProxyConnectionHandler", FastConnectionHandler, SPEED, _HANDLER, "ea62ad6d35d9ec7e"),
     _Row(commands.StartHook, "__new__", fast_functions.make_hook, SPEED, f"{_COMMANDS}StartHook.__new__", "5fd570b9d7cfe07a"),
     _Row(events.CommandCompleted, "__new__", _make_completed, SPEED, f"{_EVENTS}CommandCompleted.__new__", "75873b88138e32ed"),

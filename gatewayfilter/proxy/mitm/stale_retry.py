@@ -23,7 +23,8 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 
-_SAFE: Final = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+SAFE: Final = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+"""Methods of requests that may be sent twice when they have no body."""
 
 
 NO_PROTOCOL: Final = "alert no application protocol"
@@ -36,7 +37,7 @@ class ConnectionWasStale(ResponseProtocolError):  # noqa: N818  an event, as mit
 
 def is_retryable(request: http.Request) -> bool:
     """Returns whether a request may be sent twice."""
-    return request.data.method in _SAFE and http1.expected_http_body_size(request) == 0
+    return request.data.method in SAFE and http1.expected_http_body_size(request) == 0
 
 
 def may_retry(stream: HttpStream, event: RequestProtocolError | ResponseProtocolError) -> bool:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from h2.connection import H2Connection
 from mitmproxy.connection import Server
@@ -99,6 +100,12 @@ def set_on(instance: object, attribute: str, value: object) -> None:
     Raises:
         LookupError: the attribute is not in `INSTANCES`.
     """
-    if not any(row.attribute == attribute and isinstance(instance, row.kind) for row in INSTANCES):
+    kind: Any = type(instance)
+    if not _may_be_set(kind, attribute):
         raise LookupError(f"{attribute} of {type(instance).__name__} is not among the attributes that are replaced")
     setattr(instance, attribute, value)
+
+
+@lru_cache(maxsize=256)
+def _may_be_set(kind: type, attribute: str) -> bool:
+    return any(row.attribute == attribute and issubclass(kind, row.kind) for row in INSTANCES)

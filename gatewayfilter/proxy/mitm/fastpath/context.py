@@ -35,7 +35,7 @@ class AdoptsOrigins(Protocol):
     """What takes idle connections to origins from the keep-alive pool: `adoption.OriginAdoption`."""
 
     def adopt(self, http_layer: Any, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
-        """Returns the origin's side of a connection for a request whose HTTP layer has none; `None` when nothing was done."""
+        """Returns the origin's side of a connection for a request without a body whose HTTP layer has none, else `None`."""
         ...
 
 

@@ -7,6 +7,7 @@ Source: RFC 8446 §4.1.2, RFC 6066 §3, RFC 7301 §3.1. tests/proxy/mitm/fastpat
 """
 
 from functools import lru_cache
+from struct import Struct
 from typing import Any, Final
 
 from mitmproxy import tls
@@ -20,6 +21,8 @@ _BEFORE_VECTORS: Final = 2 + 32
 _SERVER_NAME: Final = 0
 _ALPN: Final = 16
 _LONGEST_NAME: Final = 255
+_EXTENSION: Final = Struct("!HH")
+"""Its kind, and how many bytes it has."""
 _original: Final = tls_layers.parse_client_hello
 
 
@@ -84,18 +87,21 @@ def _read(message: bytes) -> tuple[str | None, list[bytes]] | None:
     if at + 2 > end or int.from_bytes(message[at : at + 2]) != end - at - 2:
         return None
     at += 2
+    unpack = _EXTENSION.unpack_from
     name: bytes | None = None
     protocols: list[bytes] | None = None
-    while at < end:
-        kind, begin = int.from_bytes(message[at : at + 2]), at + 4
-        at = begin + int.from_bytes(message[at + 2 : begin])
-        if begin > end or at > end:
-            return None
+    last = end - _EXTENSION.size
+    while at <= last:
+        kind, size = unpack(message, at)
+        begin = at + 4
+        at = begin + size
         if kind == _ALPN:
-            if protocols is not None or (protocols := _protocols(message[begin:at])) is None:
+            if protocols is not None or at > end or (protocols := _protocols(message[begin:at])) is None:
                 return None
-        elif kind == _SERVER_NAME and (name is not None or (name := _host_name(message[begin:at])) is None):
+        elif kind == _SERVER_NAME and (name is not None or at > end or (name := _host_name(message[begin:at])) is None):
             return None
+    if at != end:
+        return None
     return (_valid_name(name) if name is not None else None), protocols or []
 
 

@@ -185,6 +185,8 @@ def _open(tls: SSL.Connection, data: bytes) -> tuple[bytes, bool, SSL.Error | No
     while True:
         size = _lib.SSL_read(ssl, _BUFFER, _SIZE)
         if size <= 0:
+            if _lib.SSL_get_error(ssl, size) == _lib.SSL_ERROR_WANT_READ:
+                break
             try:
                 tls._raise_ssl_error(ssl, size)  # noqa: SLF001
             except SSL.WantReadError:

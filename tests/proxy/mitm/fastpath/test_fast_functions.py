@@ -1,20 +1,24 @@
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mitmproxy import http, options
+from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.coretypes import multidict
 from mitmproxy.proxy import events, server_hooks
 from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext, FrozenOptions
+from gatewayfilter.proxy.mitm.fastpath.fast_functions import FastIds, make_server
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
 from gatewayfilter.proxy.mitm.install import install
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
+_make_server: Any = Server.__init__
 NAMES = st.sampled_from(["a", "A", "b", "Content-Type", "content-type", "x\u00e9", "none"])
 FIELDS = st.lists(st.tuples(NAMES.map(str.encode), st.binary(max_size=8)), max_size=6)
 
@@ -96,3 +100,48 @@ def test_hooks_and_replies_are_made_as_before() -> None:
     assert (hook.name, hook.args(), hook.blocking) == ("client_connected", [client], True)
     reply = events.HookCompleted(hook, None)
     assert (type(reply), reply.command, reply.reply) == (events.HookCompleted, hook, None)
+
+
+def test_identifiers_are_random_uuids() -> None:
+    made = [FastIds.uuid4() for _ in range(200)]
+    assert len(set(made)) == len(made)
+    for one in made:
+        assert str(UUID(one)) == one
+        assert (UUID(one).version, UUID(one).variant) == (4, "specified in RFC 4122")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"address": None},
+        {"address": ("a.example", 443)},
+        {"address": ("a.example", 443), "transport_protocol": "udp"},
+        {"address": None, "sni": "a.example", "tls": True},
+    ],
+)
+def test_a_server_has_the_same_fields(given: dict[str, Any]) -> None:
+    ours, theirs = Server.__new__(Server), Server.__new__(Server)
+    make_server(ours, **given)
+    _make_server(theirs, **given)
+    mine, other = vars(ours).copy(), vars(theirs).copy()
+    assert mine.pop("id") != other.pop("id")
+    assert mine == other
+    ours.state = ConnectionState.OPEN
+    with pytest.raises(RuntimeError):
+        ours.address = ("b.example", 443)
+
+
+@pytest.mark.parametrize("given", [{}, {"transport_protocol": "tcp"}, {"address": None, "name": "x"}])
+def test_what_is_no_server_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        make_server(Server.__new__(Server), **given)
+
+
+def test_connections_are_compared_by_their_identifier() -> None:
+    one, other, copy = Server(address=None), Server(address=None), Server(address=("a.example", 1))
+    copy.id = one.id
+    assert one == one  # noqa: PLR0124  the shorter way
+    assert one == copy
+    assert hash(one) == hash(copy)
+    assert one != other
+    assert one != one.id
