@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from gatewayfilter.web.rendering.list_refusals import LIST_REFUSALS
 from gatewayfilter.web.rendering.refusals import REFUSALS
 from gatewayfilter.web.rendering.sentence_templates import SentenceTemplate, Told, sentence_templates
+from gatewayfilter.web.rendering.setting_refusals import SETTING_REFUSALS
 from gatewayfilter.web.rendering.state_refusals import STATE_REFUSALS
 
 
@@ -297,6 +299,7 @@ _TEMPLATES: Final = (
     *sentence_templates(PROBLEMS, _FORMS),
     *_FAULT_TEMPLATES,
     *sentence_templates(REFUSALS, _FORMS),
+    *sentence_templates((*LIST_REFUSALS, *SETTING_REFUSALS), _FORMS),
     *sentence_templates(STATE_REFUSALS, _FORMS),
 )
 _PLACE: Final = re.compile(r"([^\s:]{1,80}(?: [^\s:]{1,80})?): (.+)", re.DOTALL)
@@ -354,4 +357,6 @@ class MessageTexts:
         return "; ".join(told)
 
     def _value(self, name: str, text: str) -> str:
-        return (self._said(text, _DEEPEST) or text) if name == "why" else text
+        if name != "why":
+            return text
+        return self._said(text, _DEEPEST) or self._said(text[:1].upper() + text[1:], _DEEPEST) or text
