@@ -60,7 +60,7 @@ class Database:
         # Threads queue here, in order, and not in SQLite's busy handler, which sleeps up to 100 ms at a time.
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
         self._thread = threading.local()
-        self._kept: set[DBAPIConnection] = set()
+        self._kept: dict[DBAPIConnection, threading.Lock] = {}
         self._engine = _file_engine(url, self.path, busy_timeout_s) if self.path else _server_engine(url)
 
     @classmethod
@@ -164,8 +164,12 @@ class Database:
         """Whether this thread is in a transaction, whose writes other connections do not see yet."""
         return self._joined() is not None
 
-    def keep_connection(self) -> DBAPIConnection:
+    def keep_connection(self, in_use: threading.Lock) -> DBAPIConnection:
         """Returns a connection of the driver outside the pool, without transactions, until `close` or `drop_connection`.
+
+        Args:
+            in_use: held while the connection is used. `close` waits for it: a thread whose connection is closed while it
+                executes a statement crashes the process (in `sqlite3`, with a segmentation fault).
 
         Raises:
             StoreError: the database refuses.
@@ -177,7 +181,7 @@ class Database:
             assert made is not None
             if not self.path:
                 made.autocommit = True
-        self._kept.add(made)
+        self._kept[made] = in_use
         return made
 
     def file_mark(self) -> sqlite_file.FileMark | None:
@@ -185,8 +189,8 @@ class Database:
         return sqlite_file.file_mark(self.path) if self.path else None
 
     def drop_connection(self, connection: DBAPIConnection) -> None:
-        """Closes a connection from `keep_connection`."""
-        self._kept.discard(connection)
+        """Closes a connection from `keep_connection`, which no other thread uses."""
+        self._kept.pop(connection, None)
         with suppress(Exception):  # broken, and of a class of the driver
             connection.close()
 
@@ -228,9 +232,10 @@ class Database:
         self._engine.dispose()
 
     def close(self) -> None:
-        """Closes all connections."""
-        for connection in list(self._kept):
-            self.drop_connection(connection)
+        """Closes all connections; waits for queries over those that are kept."""
+        for connection, in_use in list(self._kept.items()):
+            with in_use:
+                self.drop_connection(connection)
         self._engine.dispose()
 
     @contextmanager

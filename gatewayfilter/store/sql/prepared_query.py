@@ -39,7 +39,7 @@ class PreparedQuery:
                     self._forget()
                     self._mark = mark
                 if self._cursor is None:
-                    self._connection = self._database.keep_connection()
+                    self._connection = self._database.keep_connection(self._lock)
                     self._cursor = self._connection.cursor()
                 self._cursor.execute(self._statement, values)
                 return self._cursor.fetchone() is None

@@ -1,5 +1,7 @@
 """Followers of the feed ask over a connection of their own; it must neither miss a change nor hide a fault."""
 
+import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -70,6 +72,25 @@ def test_closing_ends_the_kept_connection(sqlite_url: str, tmp_path: Path) -> No
     assert not list(tmp_path.glob("*-wal"))  # SQLite removes it with the last connection
 
 
+def test_closing_waits_for_a_query_of_another_thread(sqlite_url: str) -> None:
+    """`sqlite3` crashes the process where a connection is closed while another thread executes a statement over it."""
+    store = Store.open(sqlite_url)
+    following(store)
+    query = store.feed._newer
+    connection = query._connection
+    assert connection is not None
+    with query._lock:  # as while it executes
+        ending = threading.Thread(target=store.close)
+        ending.start()
+        ending.join(0.2)
+        assert ending.is_alive()
+        connection.cursor().execute("SELECT 1")
+    ending.join(30)
+    assert not ending.is_alive()
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.cursor()
+
+
 def test_a_fault_is_told_by_the_read_itself(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Store.open(sqlite_url)) as store:
         seq = following(store)
@@ -78,7 +99,7 @@ def test_a_fault_is_told_by_the_read_itself(sqlite_url: str, monkeypatch: pytest
         with pytest.raises(StoreError):
             store.feed.read(seq)
 
-        def refuses() -> object:
+        def refuses(_: threading.Lock) -> object:
             raise StoreError("away")
 
         monkeypatch.setattr(store._database, "keep_connection", refuses)
