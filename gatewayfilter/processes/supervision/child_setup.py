@@ -1,5 +1,6 @@
 """The set-up of every child process: signals, logging, the end of its parent."""
 
+import faulthandler
 import logging
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from typing import Final
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import GatewayFilterError
@@ -16,10 +18,16 @@ from gatewayfilter.telemetry import set_up_logging
 
 _log = logging.getLogger(__name__)
 
+_STANDARD_ERROR: Final = 2
+
 
 def begin_child(settings: Settings) -> None:
-    """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor has ended."""
+    """Sets a child process up: logging, Ctrl-C left to the supervisor, SIGTERM to itself when the supervisor has ended.
+
+    A crash in compiled code leaves the functions of all threads in the log, without arguments.
+    """
     set_up_logging(settings.log.level, settings.log.format)
+    faulthandler.enable(_STANDARD_ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -2,6 +2,10 @@
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +47,16 @@ def test_a_crawler_that_cannot_begin_says_why(monkeypatch: pytest.MonkeyPatch, c
     with caplog.at_level(logging.ERROR), pytest.raises(SystemExit, match="2"):
         crawler.run_crawler(1, Settings())
     assert caplog.messages == ["learn.image_classifier cannot be used"]
+
+
+def test_a_crash_leaves_the_functions_in_the_log(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom gatewayfilter.config import Settings\n"
+        "from gatewayfilter.processes.supervision.child_setup import begin_child\n"
+        "def crash(secret):\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "begin_child(Settings(data_dir=Path(sys.argv[1])))\ncrash('a secret of a user')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGSEGV
+    assert "in crash" in ended.stderr
+    assert "a secret" not in ended.stderr
