@@ -154,9 +154,10 @@ def test_pages_wait_for_a_disk_that_can_be_written(tmp_path: Path, monkeypatch: 
 
     fill(tmp_path / "spool", response(), response(b"after"))
     worker = reader(tmp_path / "spool", Sink(), Queue())
-    for broken in ((Path, "unlink"), (Sink, "page")):
+    owner: type[object]
+    for owner, name in ((Path, "unlink"), (Sink, "page")):
         with monkeypatch.context() as patched:
-            patched.setattr(*broken, refuses)
+            patched.setattr(owner, name, refuses)
             assert not worker.work_off()
         assert len(waiting_pages(tmp_path / "spool")) == 2
     assert worker.work_off()

@@ -78,7 +78,7 @@ def test_calls_are_noted_for_each_test_and_those_of_shared_fixtures_for_all_of_t
         "-c",
         os.devnull,
         "--rootdir",
-        tmp_path,
+        str(tmp_path),
         "-p",
         "called_functions",
         "-p",
