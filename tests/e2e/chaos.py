@@ -394,8 +394,10 @@ class Chaos:
             found = connection.execute("PRAGMA integrity_check").fetchone()
             if found != ("ok",):
                 self.findings.faults.append(f"the database is damaged: {found}")
-        if "Traceback" in (told := self._gateway.log.read_text()):
-            self.findings.faults.append(f"a traceback in the log: {told[told.index('Traceback') :][:8000]}")
+        told = self._gateway.log.read_text()
+        for sign in ("Traceback", "Fatal Python error"):
+            if sign in told:
+                self.findings.faults.append(f"a fault of the program in the log: {told[told.index(sign) :][:8000]}")
 
 
 def _free_port() -> int:

@@ -134,8 +134,10 @@ class Soak:
             if (code := self._gateway.stop()) != 0:
                 self.faults.append(f"the filter ended with {code}")
             self._origin.terminate()
-        if "Traceback" in (told := self._gateway.log.read_text()):
-            self.faults.append(f"a traceback in the log: {told[told.index('Traceback') :][:600]}")
+        told = self._gateway.log.read_text()
+        for sign in ("Traceback", "Fatal Python error"):
+            if sign in told:
+                self.faults.append(f"a fault of the program in the log: {told[told.index(sign) :][:4000]}")
         self._report_processes()
         if plot is not None:
             panels = {"latency, ms": self._curves, "memory (RSS), MB": self.samples.rss, "descriptors": self.samples.descriptors}
