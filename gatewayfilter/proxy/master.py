@@ -6,7 +6,7 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import certifi
 from mitmproxy import addonmanager, http, master, options
@@ -127,6 +127,13 @@ class LeanMaster(master.Master):
             host, port, *_ = max(addresses, key=len)  # of both families IPv6 is the configured one
             self._address = host, port
         return self._address
+
+    def _asyncio_exception_handler(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Logs what no task caught; a lack of memory in one sentence, because it fails in any place, as often as it lasts."""
+        if isinstance(context.get("exception"), MemoryError):
+            _log.error("no memory is left for a connection: it is closed")
+        else:
+            super()._asyncio_exception_handler(loop, context)
 
     async def start(self) -> None:
         """Starts to listen.

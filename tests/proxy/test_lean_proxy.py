@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from gatewayfilter.model import Action, Reason, Verdict
+from gatewayfilter.proxy.master import LeanMaster
 from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -320,3 +321,12 @@ async def test_the_address_is_known_while_connections_drain(start_gateway: Any) 
         await gateway.master.stop(0.1)
         assert gateway.master.address == before
         assert before[1]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyError("a fault")])
+async def test_a_lack_of_memory_is_one_sentence(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    master = object.__new__(LeanMaster)
+    master._asyncio_exception_handler(asyncio.get_running_loop(), {"message": "Fatal error", "exception": error})
+    (record,) = caplog.records
+    assert bool(record.exc_info) is not isinstance(error, MemoryError)
+    assert ("no memory is left" in record.getMessage()) is isinstance(error, MemoryError)
