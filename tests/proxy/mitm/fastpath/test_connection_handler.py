@@ -1,9 +1,10 @@
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
-from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, IdleTimer
 from tests.proxy.conftest import StartGateway
 from tests.proxy.connection_fakes import until
 from tests.proxy.proxy_fakes import Origin
@@ -67,3 +68,63 @@ async def test_hooks_of_connections_run_once_and_to_their_end(
         middle = [step for step in hooks.seen if "disconnected" not in step]
         assert middle == [step for step in expected if "disconnected" not in step]
     assert bool(at_once) is fast_path
+
+
+async def test_the_time_out_counts_from_the_last_activity_and_not_while_a_hook_waits() -> None:
+    idle_s: list[float] = []
+
+    async def end() -> None:
+        idle_s.append(time.time() - timer.last_activity)
+
+    timer = IdleTimer(1, end)
+    timer.timeout = 0.05  # type: ignore[assignment]
+    timer.begin()
+    for _ in range(4):
+        await asyncio.sleep(0.03)
+        timer.register_activity()
+    await until(lambda: idle_s)
+    with timer.disarm(), timer.disarm():
+        timer.begin()
+        await asyncio.sleep(0.12)
+        assert len(idle_s) == 1
+    await until(lambda: len(idle_s) == 2)
+    assert min(idle_s) > 0.05
+    timer.begin()
+    timer.end()
+    await asyncio.sleep(0.1)
+    assert len(idle_s) == 2
+
+
+@pytest.mark.parametrize("ending", ["client", "cancelled", "killed", "crashed"])
+async def test_however_a_connection_ends_the_client_is_forgotten(
+    ending: str, start_gateway: StartGateway, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with start_gateway() as gateway:
+        hooks = Hooks(frozenset())
+        gateway.master.addons.add(hooks)
+        connections = gateway.master.addons.get("proxyserver").connections
+        if ending == "killed":
+            monkeypatch.setattr(hooks, "client_connected", lambda client: setattr(client, "error", "killed"), raising=False)
+        if ending == "crashed":
+            monkeypatch.setattr(FastConnectionHandler, "handle_connection", _fail)
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        async with asyncio.timeout(10):
+            host = origin.http.removeprefix("http://").encode()
+            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            if ending in {"client", "cancelled"}:
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            if ending == "client":
+                writer.close()
+            if ending == "cancelled":
+                (handler,) = connections.values()
+                handler.transports[handler.client].handler.cancel("a test")
+                await reader.read()
+            await until(lambda: "client_disconnected" in hooks.seen)
+            await until(lambda: not connections)
+        writer.close()
+    assert hooks.seen.count("client_disconnected") == 1
+    assert hooks.seen.count("server_connected") == hooks.seen.count("server_disconnected")
+
+
+async def _fail(_self: object, _connection: object) -> None:
+    raise ValueError("a crash")
