@@ -144,7 +144,8 @@ def _score_literals(columns: RuleColumns) -> dict[str, float]:
     automaton = BytesAhoCorasick([literal.encode() for literal in longer], implementation=Implementation.ContiguousNFA)
     hits = Counter(map(itemgetter(0), automaton.find_matches_as_indexes(haystack, overlapping=True)))
     counts |= {literal: hits[number] for number, literal in enumerate(longer)}
+    common = "\n".join(_UBIQUITOUS)  # no literal has a line break
     for literal in literals:
-        if any(literal in common for common in _UBIQUITOUS):
+        if literal in common:
             counts[literal] += _UBIQUITOUS_COUNT
     return {literal: len(literal) - 1.5 * log2(max(1, counts[literal])) for literal in literals}

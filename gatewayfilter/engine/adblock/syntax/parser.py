@@ -201,19 +201,35 @@ def _rules_of(rule: NetworkRule, options: RuleOptions) -> Iterator[NetworkRule]:
     if options.modifier:
         yield from _modifier_rules(rule, options)
     elif asks_response(rule):
-        yield replace(rule, modifier="response")
+        yield _with(rule, modifier="response")
     elif options.types or not (options.switches or options.inline):
         yield rule
     if not options.modifier:
         for name in options.inline:
-            yield replace(rule, types=default_types("csp"), modifier="csp", value=INLINE_POLICIES[name])
+            yield _with(rule, types=default_types("csp"), modifier="csp", value=INLINE_POLICIES[name])
     switches = options.switches
     if rule.conditions.names_clients:
         return
     if rule.exception and not options.modifier and options.types & DOCUMENT and "elemhide" not in switches:
         switches += ("elemhide",)  # an exception for whole pages disables cosmetic rules too
     for name in switches:
-        yield replace(rule, types=default_types(name), modifier=name)
+        yield _with(rule, types=default_types(name), modifier=name)
+
+
+def _with(rule: NetworkRule, *, modifier: str, value: str = "", types: int = 0) -> NetworkRule:
+    """Returns a rule with a modifier, and with other types where some are given; `replace` takes six times as long."""
+    return NetworkRule(
+        rule.pattern,
+        rule.exception,
+        rule.important,
+        rule.match_case,
+        rule.badfilter,
+        types or rule.types,
+        rule.party,
+        rule.conditions,
+        modifier,
+        value,
+    )
 
 
 def asks_response(rule: NetworkRule) -> bool:
@@ -237,7 +253,7 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
     if late and (of_request or name not in RESPONSE_MODIFIERS):
         if name not in REDIRECTS or rule.exception:
             raise RuleError(f"{name!r} is decided before the response is there")
-        yield replace(rule, modifier="response", value=value if prepare(name, value) else "")
+        yield _with(rule, modifier="response", value=value if prepare(name, value) else "")
         return
     if value or not (rule.exception or name == "removeparam"):
         try:
@@ -254,7 +270,7 @@ def _modifier_rules(rule: NetworkRule, options: RuleOptions) -> Iterator[Network
         types = rule.types if name in REDIRECTS else options.types_or(default_types(name))
         if not types:
             raise RuleError("the options exclude every type")
-        yield replace(rule, types=types, modifier=name, value=value)
+        yield _with(rule, types=types, modifier=name, value=value)
 
 
 def is_generic(text: str) -> bool:
