@@ -26,8 +26,7 @@ from gatewayfilter.engine.adblock.named_sites import sites_of
 from gatewayfilter.engine.adblock.regex_budget import RegexBudget
 from gatewayfilter.engine.adblock.rule_planner import EXCEPTIONS_PER_HOST, LITERAL_LENGTH, RULES_PER_HOST, Planner, list_under
 from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES, REDIRECTS
-from gatewayfilter.engine.adblock.syntax.parser import BLANKS, LineKind, ParsedLine, parse_line
-from gatewayfilter.engine.adblock.syntax.plain_lines import plain_host
+from gatewayfilter.engine.adblock.syntax.parser import BLANKS, LineKind, ParsedLine, parse_line, plain_host
 from gatewayfilter.engine.adblock.syntax.preprocessor import Preprocessor
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, NO_CONDITIONS, SAMPLE_LIMIT, AdblockReport, NetworkRule
 from gatewayfilter.errors import RuleError

@@ -1,4 +1,4 @@
-"""Compiled twin of plain_lines.py: one pass over the characters of a line. Memory is read by `at` alone, which checks each index."""
+"""Compiled twin of `find_plain_host` in parser.py, one pass over a line. Memory is read by `at` alone, which checks each index."""
 
 from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_Substring
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from urllib.parse import quote
 
+from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.modifier_values import REDIRECTS, RESPONSE_MODIFIERS, default_types, prepare
 from gatewayfilter.engine.adblock.syntax.option_table import INLINE_POLICIES, is_option_name, looks_like_options
 from gatewayfilter.engine.adblock.syntax.options import RuleOptions, read_options
-from gatewayfilter.engine.adblock.syntax.plain_lines import MAX_LINE_LENGTH, plain_host
 from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
 from gatewayfilter.engine.adblock.syntax.rule import ALL_TYPES, DOCUMENT, NO_CONDITIONS, NetworkRule
 from gatewayfilter.engine.adblock.syntax.stub_names import is_stub
@@ -21,6 +21,8 @@ from gatewayfilter.errors import RuleError, UnsupportedError, UrlError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 from gatewayfilter.urls import canonical_host
 
+MAX_LINE_LENGTH = 65_536
+_LONGEST_NAME = 253
 BLANKS = "\ufeff \t\r\n"
 """Characters that are stripped from both ends of a line."""
 
@@ -53,6 +55,7 @@ class ParsedLine:
 
 _COMMENT = ParsedLine(LineKind.COMMENT)
 
+_HOST_RULE = re.compile(r"\|\|([a-z0-9](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?)+)\^\r?\n?", re.ASCII)
 _FORBIDDEN = re.compile(r"[\s\x00-\x1f\x7f]")
 _ROOT_OF_HOST = re.compile(r"(\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?\|", re.ASCII)
 _DOT_BEHIND_HOST = re.compile(r"\|\|[a-z0-9_.-]*[a-z0-9_-](\.)[/^:?]", re.ASCII)
@@ -64,7 +67,31 @@ _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
 _HOSTS_LINE = re.compile(
     r"(?:0\.0\.0\.0|ff0[0-9]::[0-9]|127\.0\.0\.1|255\.255\.255\.255|::1?|::0|fe80::1%lo0|0)[ \t]+([^#]+)(?:#.*)?"
 )
+_PLAIN_HOSTS_LINE = re.compile(
+    r"(?:0\.0\.0\.0|127\.0\.0\.1) ((?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+    r"(?:\.(?!xn--)[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*\.[a-z][a-z]{0,20})\r?\n?",
+    re.ASCII,
+)
+"""A hosts line with one name that is canonical as it is written: nearly all of them."""
 _OWN_NAMES = re.compile(r"local|localhost|localhost\.localdomain|broadcasthost|0\.0\.0\.0|ip6-[a-z]+", re.IGNORECASE)
+
+
+def find_plain_host(line: str) -> str:
+    """Returns the host of a line that blocks all requests to one host, as `||host^` or `0.0.0.0 host`; "" for any other line.
+
+    Nine of ten rules are written so, and need no more of the parser. The line may have its line end. This search has a compiled
+    twin, `_plain_lines.pyx`.
+    """
+    if line[:2] == "||":
+        rule = _HOST_RULE.fullmatch(line)
+        return rule[1] if rule and len(line) <= MAX_LINE_LENGTH else ""
+    plain = _PLAIN_HOSTS_LINE.fullmatch(line) if line[:1] in {"0", "1"} and len(line) < _LONGEST_NAME else None
+    return plain[1] if plain and plain[1] != "localhost.localdomain" else ""
+
+
+_compiled = load("gatewayfilter.engine.adblock.syntax._plain_lines")
+plain_host = find_plain_host if _compiled is None else _compiled.plain_host
+"""`find_plain_host`, compiled where that is possible."""
 
 
 def parse_line(line: str) -> ParsedLine:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
-from gatewayfilter.engine.adblock.syntax.plain_lines import find_plain_host
+from gatewayfilter.engine.adblock.syntax.parser import find_plain_host
 
 LABEL = "a" * 63
 CASES = {
