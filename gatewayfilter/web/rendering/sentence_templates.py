@@ -20,12 +20,21 @@ class Told:
     is_english: bool
 
 
-@dataclass(frozen=True, slots=True)
 class SentenceTemplate:
-    """A message with places, and the form of the sentences that it makes."""
+    """A message with places. Its regular expression is made when a sentence has its words: of hundreds, few are ever needed.
 
-    message: str
-    form: re.Pattern[str]
+    Args:
+        message: with places such as `%(name)s`.
+        forms: regular expressions of what may stand at a place, by its name; anything on others.
+    """
+
+    __slots__ = ("_form", "_forms", "_pieces", "message")
+
+    def __init__(self, message: str, forms: Mapping[str, str]) -> None:
+        self.message = message
+        self._forms = forms
+        self._pieces = _PLACE.split(message)
+        self._form: re.Pattern[str] | None = None
 
     def written(self, text: str, translate: Callable[[str], str], value: Callable[[str, str], str]) -> str | None:
         """Returns a sentence in another language, `None` where it is not of this template.
@@ -35,23 +44,23 @@ class SentenceTemplate:
             translate: returns the message in the language.
             value: returns what stands at a place, by the name of the place and its English text.
         """
-        found = self.form.fullmatch(text)
+        if not all(words in text for words in self._pieces[::2]):
+            return None
+        if self._form is None:
+            self._form = self._compiled()
+        found = self._form.fullmatch(text)
         if found is None:
             return None
         return translate(self.message) % {name: value(name, given) for name, given in found.groupdict().items()}
 
+    def _compiled(self) -> re.Pattern[str]:
+        forms = self._forms
+        parts = (
+            f"(?P<{piece}>{forms.get(piece, '.+?')})" if at % 2 else re.escape(piece) for at, piece in enumerate(self._pieces)
+        )
+        return re.compile("".join(parts), re.DOTALL)
+
 
 def sentence_templates(messages: Iterable[str], forms: Mapping[str, str]) -> tuple[SentenceTemplate, ...]:
-    """Returns the templates of messages.
-
-    Args:
-        messages: with places such as `%(name)s`.
-        forms: regular expressions of what may stand at a place, by its name; anything on others.
-    """
-    return tuple(SentenceTemplate(message, _form(message, forms)) for message in messages)
-
-
-def _form(message: str, forms: Mapping[str, str]) -> re.Pattern[str]:
-    pieces = _PLACE.split(message)
-    form = "".join(f"(?P<{piece}>{forms.get(piece, '.+?')})" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces))
-    return re.compile(form, re.DOTALL)
+    """Returns the templates of messages; arguments as for `SentenceTemplate`."""
+    return tuple(SentenceTemplate(message, forms) for message in messages)
