@@ -1,6 +1,7 @@
 """`/rules`: own rules, with a form that explains them while they are typed."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
@@ -24,7 +25,7 @@ from gatewayfilter.web.access.changes import changing, check_version, undo_url
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
 from gatewayfilter.web.pages.lists.rule_forms import EditForm, RuleFilter, RuleForm, day_of
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -40,8 +41,10 @@ Number = Annotated[int, Path(ge=0, lt=2**53)]
 @router.get("/rules")
 def show(request: Request, services: Services, _: Viewer, shown: Annotated[RuleFilter, Query()]) -> Response:
     """Shows own rules, newest first."""
-    template = "lists/_rule_table.html" if is_partial(request) else "lists/rules.html"
-    return render(request, template, **_context(services, shown), form=RuleForm(), error="", broad=False)
+    if is_partial(request):
+        return render(request, "lists/_rule_table.html", **_context(services, shown), form=RuleForm(), error="", broad=False)
+    content = partial(_context, services, shown)
+    return render_early(request, "lists/rules.html", content, active="rules", form=RuleForm(), error="", broad=False)
 
 
 @router.post("/rules")

@@ -1,10 +1,10 @@
 """`/reports`: what was blocked in a day, a week or a month, for whom and why; made for printing, too."""
 
 from enum import StrEnum
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
-from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Query, Request, Response
 
 from gatewayfilter.model import LogDimension
 from gatewayfilter.use_cases.moments import midnight
@@ -14,8 +14,9 @@ from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.pages.traffic.overview import TopRow
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.pages import language_of, render
+from gatewayfilter.web.rendering.pages import language_of, render_early
 from gatewayfilter.web.routers import PageRouter
+from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 
@@ -37,8 +38,13 @@ _CONDITIONS = {LogDimension.HOST: "site", LogDimension.CATEGORY: "category", Log
 @router.get("/reports")
 def show_report(
     request: Request, services: Services, _: Viewer, span: Annotated[ReportSpan, Query()] = ReportSpan.WEEK
-) -> HTMLResponse:
+) -> Response:
     """Returns the report of a time span."""
+    content = partial(_content, request, services, span)
+    return render_early(request, "traffic/reports.html", content, active="reports", span=span.value)
+
+
+def _content(request: Request, services: WebServices, span: ReportSpan) -> dict[str, Any]:
     now = services.clock()
     first, last = _DAYS[span]
     since = midnight(now, services.zone, days_ago=first)
@@ -57,14 +63,10 @@ def show_report(
         ]
         for dimension, name in _CONDITIONS.items()
     }
-    return render(
-        request,
-        "traffic/reports.html",
-        active="reports",
-        report=report,
-        span=span.value,
-        spans=[(one.value, f"/reports?span={one.value}") for one in ReportSpan],
-        tops=tops,
-        clients=[(one, log_url(client=one.name, since="30d")) for one in report.clients if one.name],
-        share=report.summary.blocked / report.summary.decisions if report.summary.decisions else 0.0,
-    )
+    return {
+        "report": report,
+        "spans": [(one.value, f"/reports?span={one.value}") for one in ReportSpan],
+        "tops": tops,
+        "clients": [(one, log_url(client=one.name, since="30d")) for one in report.clients if one.name],
+        "share": report.summary.blocked / report.summary.decisions if report.summary.decisions else 0.0,
+    }

@@ -1,5 +1,6 @@
 """`/requests`: users' requests to unblock pages, waiting and answered, and bypass links."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Form, Path, Query, Request, Response
@@ -14,7 +15,7 @@ from gatewayfilter.use_cases.traffic.request_answers import RequestAnswers, Term
 from gatewayfilter.use_cases.traffic.request_facts import facts_of, find_request
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Approver, Viewer
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -50,10 +51,14 @@ class LinkForm(BaseModel):
 @router.get("/requests")
 def waiting(request: Request, services: Services, _: Viewer) -> Response:
     """Shows the requests that wait, the newest first, and what was answered last."""
+    return render_early(request, "traffic/requests_waiting.html", partial(_waiting, services), active="requests", view="waiting")
+
+
+def _waiting(services: WebServices) -> dict[str, Any]:
     found = services.store.unblock.open_requests()
     facts = facts_of(services.store, found[:_A_PAGE], services.clock())
     last = facts_of(services.store, services.store.unblock.decided(5), services.clock()) if not found else []
-    return _page(request, "waiting", facts=facts, more=max(0, len(found) - _A_PAGE), last=last)
+    return {"facts": facts, "more": max(0, len(found) - _A_PAGE), "last": last}
 
 
 @router.get("/requests/answered")
