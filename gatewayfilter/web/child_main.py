@@ -37,7 +37,10 @@ def serve(channel: Connection, timeout_s: float, memory: int) -> None:
         signal.setitimer(signal.ITIMER_REAL, timeout_s)
         answer = _answer(work, values, named)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        channel.send(answer)
+        try:
+            channel.send(answer)
+        except (BrokenPipeError, ConnectionResetError):  # the parent has ended meanwhile
+            return
 
 
 def _answer(work: Any, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[bool, Any]:

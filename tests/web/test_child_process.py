@@ -1,12 +1,15 @@
 """The child process of the dashboard: results, errors, time, memory, idleness."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from multiprocessing import Pipe
 
 import pytest
 
 from gatewayfilter.errors import ClassifyError, MissingError
-from gatewayfilter.web.child_process import ChildProcess
+from gatewayfilter.web.child_process import CHILD, ChildProcess
 
 JOBS = "tests.web.child_jobs"
 
@@ -51,3 +54,14 @@ def test_an_idle_child_ends() -> None:
     assert not child.running
     assert child.run(f"{JOBS}:number") != first
     child.close()
+
+
+def test_a_child_whose_parent_ended_at_work_ends_in_silence() -> None:
+    ours, theirs = Pipe()
+    command = [sys.executable, "-m", CHILD, str(theirs.fileno()), "30", str(2 << 30)]
+    ours.send((f"{JOBS}:double", (21,), {}))
+    child = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE)
+    theirs.close()
+    ours.close()
+    _, told = child.communicate(timeout=60)
+    assert (child.returncode, told) == (0, b"")
