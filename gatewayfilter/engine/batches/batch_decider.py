@@ -98,7 +98,7 @@ class BatchDecider:
         engine: decides what is left.
 
     Attributes:
-        wants_digests: lists have entries that may be URLs.
+        wants_digests: lists have entries that may be URLs. Markers, which Adblock rules leave in the tables, are none.
     """
 
     def __init__(self, engine: FilterEngine) -> None:
@@ -108,7 +108,10 @@ class BatchDecider:
         self._classes: RequestClasses | None = None
         if plain and state.adblock.takes_pairs(state.off_sources):
             self._classes = RequestClasses(state, engine.clock)
-        self.wants_digests = bool(lists.tables[ListAction.BLOCK].count or lists.tables[ListAction.ALLOW].count)
+        info = state.snapshot.info
+        only_markers = not (info.blacklist or info.whitelist or state.snapshot.meta["patches"])  # a full build counts exactly
+        tables = lists.tables[ListAction.BLOCK], lists.tables[ListAction.ALLOW]
+        self.wants_digests = not only_markers and any(table.count for table in tables)
 
     def decide(self, batch: RequestColumns, verdicts: VerdictTable) -> NDArray[np.int32]:
         """Returns the number of the verdict on each request, `UNDECIDED` for what has to be decided by the engine.
@@ -231,6 +234,8 @@ class BatchDecider:
         """
         if self._may_be_listed_without_slash(request.url):
             return True
+        if pair is None and not self.wants_digests:
+            return False
         return any(self._may_be_blocked(replace(request, url=other), pair) for other in spellings_of(request.url))
 
     def _may_be_blocked(self, request: Request, pair: PairRules | None) -> bool:

@@ -17,10 +17,10 @@ from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.urls import parse_url
 
 
-def _engine(rules: list[ManualRule]) -> FilterEngine:
+def _engine(rules: list[ManualRule], black: list[str], white: list[str]) -> FilterEngine:
     builder = SnapshotBuilder(created_at=0.0)
-    builder.add_keys(builder.add_source(Source("black", category="gambling")), [".bad.test", "h1.test/p/*", "h2.test/x"])
-    builder.add_keys(builder.add_source(Source("white", ListAction.ALLOW)), [".good.test"])
+    builder.add_keys(builder.add_source(Source("black", category="gambling")), black)
+    builder.add_keys(builder.add_source(Source("white", ListAction.ALLOW)), white)
     ads = builder.add_source(Source("ads", category="ads"))
     builder.add_adblock_list(
         ads,
@@ -34,8 +34,12 @@ def _engine(rules: list[ManualRule]) -> FilterEngine:
     return FilterEngine(Snapshot.from_bytes(builder.build()), clock=lambda: 1000.0)
 
 
-PLAIN = _engine([])
-MANUAL = _engine([ManualRule(1, ListAction.ALLOW, EntryKind.DOMAIN, ".bad.test", expires_at=2000.0)])
+BLACK = [".bad.test", "h1.test/p/*", "h2.test/x"]
+PLAIN = _engine([], BLACK, [".good.test"])
+MANUAL = _engine([ManualRule(1, ListAction.ALLOW, EntryKind.DOMAIN, ".bad.test", expires_at=2000.0)], BLACK, [".good.test"])
+RULES = _engine([], [], [])
+PAGE = _engine([], ["h2.test/p/q"], [])
+ALLOWED = _engine([], [], ["h2.test/x"])
 
 hosts = st.sampled_from(
     [
@@ -113,7 +117,7 @@ def _one_by_one(engine: FilterEngine, record: dict[str, Any]) -> tuple[Any, ...]
     return (verdict.action, verdict.reason, verdict.rule, verdict.source_list, verdict.category, None)
 
 
-@pytest.mark.parametrize("engine", [PLAIN, MANUAL])
+@pytest.mark.parametrize("engine", [PLAIN, MANUAL, RULES, PAGE, ALLOWED])
 @given(rows=records)
 @settings(max_examples=40)
 def test_verdicts_are_those_of_decide(engine: FilterEngine, rows: list[dict[str, Any]]) -> None:
