@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gatewayfilter.model import Verdict
     from gatewayfilter.scaleout.stream.batch import Decided
     from gatewayfilter.scaleout.stream.rule_set import RuleSet
     from gatewayfilter.scaleout.stream.traffic.lines import LineReader, ReadLines
@@ -150,7 +151,7 @@ class Answering:
             decided: the verdicts.
             version: of the rules.
         """
-        fragments, numbers = _fragments(decided, version), decided.numbers
+        fragments, numbers = [_fragment(verdict, version) for verdict in decided.verdicts], decided.numbers
         rows = np.asarray(read.rows, np.int64)[wanted]
         known = read.braces[rows] if self.splices and read.braces is not None else np.full(len(rows), -1, np.int32)
         at, braces = rows.tolist(), known.tolist()
@@ -171,22 +172,18 @@ class Answering:
         return splice(texts, braces, behind, *keys)
 
 
-def _fragments(decided: Decided, version: str) -> list[bytes]:
-    """Returns what each verdict adds to an object that has members: JSON behind them."""
-    return [
-        b", "
-        + json.dumps(
-            {
-                "action": verdict.action,
-                "reason": verdict.reason,
-                "rule": verdict.rule,
-                "source_list": verdict.source_list,
-                "category": verdict.category,
-                "rules_version": version,
-            }
-        ).encode()[1:]
-        for verdict in decided.verdicts
-    ]
+@lru_cache(maxsize=4_096)
+def _fragment(verdict: Verdict, version: str) -> bytes:
+    """Returns what a verdict adds to an object that has members: JSON behind them."""
+    added = {
+        "action": verdict.action,
+        "reason": verdict.reason,
+        "rule": verdict.rule,
+        "source_list": verdict.source_list,
+        "category": verdict.category,
+        "rules_version": version,
+    }
+    return b", " + json.dumps(added).encode()[1:]
 
 
 def divided[T](
