@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.navigation import entries_for
+from gatewayfilter.web.rendering.sentence_templates import Told
 
 ROOM: Final = Path(__file__).parents[2] / "gatewayfilter" / "web"
 TEMPLATES: Final = ROOM / "templates"
@@ -34,6 +35,7 @@ def environment(prefix: str = "/static/") -> Environment:
     )
     found.install_null_translations(newstyle=True)  # type: ignore[attr-defined]
     found.filters["category"] = lambda code: code.title()
+    found.filters["told"] = lambda sentence: Told(sentence, is_english=True)
     found.globals["static"] = lambda path: prefix + path
     return found
 

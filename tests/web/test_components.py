@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.model import Reason
+from gatewayfilter.model import Classification, Evidence, Reason
 from tests.web.template_preview import HOSTILE, TEMPLATES, environment, page_context
 
 AT = 1_799_999_000
@@ -37,6 +37,8 @@ CALLS = {
         "share(7, true)",
     ),
     "feedback.html": (
+        "fault(text, 'small')",
+        "judged_words(judged)",
         "csrf_field()",
         "toast_item(text, '/undo/1')",
         "toast(text)",
@@ -111,7 +113,9 @@ def elements(html: str) -> Elements:
 def shown(file: str, call: str, text: str) -> str:
     name = call.partition("(")[0]
     template = environment().from_string(f'{{% from "components/{file}" import {name} with context %}}{{{{ {call} }}}}')
-    return template.render(page_context(text=text, days=DAYS, hours=HOURS))
+    hit = Evidence(text, text, 1.0, "main", 0)
+    judged = Classification("gambling", 36.0, 20.0, {}, (hit,), text, certainty=0.97)
+    return template.render(page_context(text=text, days=DAYS, hours=HOURS, judged=judged))
 
 
 CASES = [(file, call) for file, calls in CALLS.items() for call in calls]
