@@ -18,6 +18,11 @@ class Fault:
     def name(self) -> str:
         return self._name
 
+    def __eq__(self, other: object) -> bool:
+        raise SystemError("errors of librdkafka cannot be compared")
+
+    __hash__ = object.__hash__
+
 
 class Consumed:
     """A message, or a fault in its place."""
