@@ -39,6 +39,7 @@ ACL = (
     "%>a %un %>rm %URI %>ha{{Referer}} %>ha{{Sec-Fetch-Dest}} %>ha{{Accept}} {helper}\n"
     "acl gf_allows external gf\nhttp_access deny !gf_allows\n"
 )
+TUNNELS = "acl tunnels method CONNECT\n"
 REWRITE = (
     "url_rewrite_program {helper}\nurl_rewrite_children 1 startup=1 concurrency=200\n"
     'url_rewrite_extras "%>a/- %un %>rm ref=%#>ha{{Referer}} dest=%#>ha{{Sec-Fetch-Dest}} accept=%#>ha{{Accept}}"\n'
@@ -95,6 +96,11 @@ def _roads(room: Path, daemon: psutil.Process, domains: Path, authority: Path | 
             road("external_acl, every request asked", ACL.format(ttl=0, helper=acl), [daemon]),
             road("url_rewrite, every request asked", REWRITE.format(helper=rewrite), [daemon]),
         ]
+        if authority is not None:
+            lines = ACL.format(ttl=0, helper=acl).replace("deny !gf_allows", "deny !tunnels !gf_allows")
+            found.append(road("external_acl, requests inside tunnels asked", TUNNELS + lines, [daemon]))
+            lines = f"{TUNNELS}url_rewrite_access deny tunnels\n{REWRITE.format(helper=rewrite)}"
+            found.append(road("url_rewrite, requests inside tunnels asked", lines, [daemon]))
         if shutil.which("squidGuard"):
             found.append(road("squidGuard, 4 processes", _squidguard(stack.enter_context(shared_folder()), domains)))
         yield found

@@ -1,4 +1,4 @@
-"""Real resolvers with the zone of a running filter: unbound by address, BIND with a key; they follow each rule."""
+"""Real resolvers with the zone of a running filter: unbound by address, BIND with a key, Knot Resolver by the file."""
 
 import base64
 import os
@@ -16,6 +16,7 @@ from tests.e2e.e2e_gateway import GatewayProcess, until
 
 UNBOUND = shutil.which("unbound", path="/usr/sbin:/usr/bin")
 NAMED = shutil.which("named", path="/usr/sbin:/usr/bin")
+KRESD = shutil.which("kresd", path="/usr/sbin:/usr/bin")
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 NO_ERROR, NXDOMAIN = 0, 3
@@ -87,8 +88,8 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _walk(running: GatewayProcess, port: int) -> None:
-    """Lists, then rules by the command line, as a resolver sees them."""
+def _walk(running: GatewayProcess, port: int) -> dict[str, int]:
+    """Lists, then rules by the command line, as a resolver sees them. Returns the counters of the filter's process."""
     until("the lists in the resolver", lambda: code(port, "listed.test") == NXDOMAIN, 60)
     assert code(port, "deep.wide.test") == NXDOMAIN
     assert code(port, "harmless.test") == NO_ERROR
@@ -98,9 +99,9 @@ def _walk(running: GatewayProcess, port: int) -> None:
     until("an allow in the resolver", lambda: code(port, "deep.wide.test") == NO_ERROR, 30)
     assert running.cli("list", "remove", "||manual.test^").returncode == 0
     until("the end of the block", lambda: code(port, "www.manual.test") == NO_ERROR, 30)
-    counters = until("increments", lambda: running.status("integration").get("counters", {}))
-    assert counters.get("rpz_increments", 0) >= 1
+    counters: dict[str, int] = until("counters", lambda: running.status("integration").get("counters", {}))
     assert counters.get("rpz_notified", 0) >= 1
+    return counters
 
 
 @pytest.mark.skipif(UNBOUND is None, reason="needs unbound")
@@ -118,7 +119,7 @@ def test_unbound_follows_the_zone(tmp_path: Path) -> None:
     assert UNBOUND is not None
     command = [UNBOUND, "-d", "-c", str(tmp_path / "unbound.conf")]
     with filter_over(tmp_path, zone_port, port) as running, resolver(command, tmp_path, port):
-        _walk(running, port)
+        assert _walk(running, port).get("rpz_increments", 0) >= 1
 
 
 @pytest.mark.skipif(NAMED is None or os.geteuid() != 0, reason="needs BIND and root")
@@ -146,9 +147,27 @@ def test_bind_follows_the_zone_with_a_key_and_reads_the_file(tmp_path: Path) -> 
         filter_over(tmp_path, zone_port, port, **settings) as running,
         resolver([NAMED, "-g", "-c", str(tmp_path / "named.conf")], tmp_path, port),
     ):
-        _walk(running, port)
+        assert _walk(running, port).get("rpz_increments", 0) >= 1
         until("the allow in the file", lambda: file.exists() and "*.wide.test CNAME rpz-passthru." in file.read_text(), 30)
         until("the reload", (tmp_path / "reloaded").exists, 30)
         checked = shutil.which("named-checkzone", path="/usr/sbin:/usr/bin")
         if checked is not None:
             assert subprocess.run([checked, "gatewayfilter.rpz", str(file)], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(KRESD is None, reason="needs Knot Resolver")
+def test_knot_resolver_follows_the_file(tmp_path: Path) -> None:
+    port = free_port()
+    file = tmp_path / "exported.zone"
+    (tmp_path / "kresd.conf").write_text(
+        f"net.listen('127.0.0.1', {port}, {{ kind = 'dns' }})\ncache.open(10 * MB, 'lmdb://{tmp_path}/cache')\n"
+        f"policy.add(policy.rpz(policy.DENY, '{file}', true))\n"
+        "policy.add(policy.suffix(policy.PASS, policy.todnames({ 'test.' })))\n"  # which no policy of its own denies
+        "modules.load('hints > iterate')\n"
+        + "".join(f"hints['{name}.test'] = '192.0.2.1'\n" for name in ("harmless", "deep.wide", "www.manual"))
+    )
+    assert KRESD is not None
+    with filter_over(tmp_path, free_port(), port, rpz__file=str(file)) as running:
+        until("the file", file.exists, 60)
+        with resolver([KRESD, "-n", "-c", str(tmp_path / "kresd.conf"), str(tmp_path)], tmp_path, port):
+            assert _walk(running, port).get("rpz_files", 0) >= 1
