@@ -209,7 +209,12 @@ async def test_what_the_loop_watches_is_read_without_a_turn_of_it(
     near, far = pair
     turns: list[int] = []
     take: Any = loop._process_events  # type: ignore[attr-defined]
-    monkeypatch.setattr(loop, "_process_events", lambda events: (turns.append(len(events)), take(events)))
+
+    def note(happened: list[Any]) -> None:
+        turns.append(len(happened))
+        take(happened)
+
+    monkeypatch.setattr(loop, "_process_events", note)
     got: list[bytes] = []
     complaints: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: complaints.append(context))

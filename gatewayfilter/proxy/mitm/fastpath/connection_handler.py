@@ -7,9 +7,10 @@ until the time-out.
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast
 
 from mitmproxy.proxy import commands, events, server_hooks
@@ -125,11 +126,15 @@ class FastConnectionHandler(ProxyConnectionHandler):
         try:
             await self.handle_connection(self.client)
         except asyncio.CancelledError:
-            while task.uncancel():
-                pass
+            pass
         except Exception as error:  # noqa: BLE001  as mitmproxy: what follows the end of a connection must follow
             self.log(f"connection handler has crashed: {error}", logging.ERROR, exc_info=error)
-        io.handler = None  # what ends the connection from here on must not interrupt this task
+        if task.cancelling():  # layers close a connection by that; the rest of this task must not be cancelled
+            await _settle(task)
+        if self.transports.pop(self.client, None) is not None:  # cancelled or crashed before it was closed
+            io.handler = None  # what ends the connection from here on must not interrupt this task
+            assert io.writer is not None
+            io.writer.close()
 
     async def handle_hook(self, hook: commands.StartHook) -> None:
         """Runs a hook to its end."""
@@ -141,3 +146,12 @@ class FastConnectionHandler(ProxyConnectionHandler):
         """Logs a message, with the client's address."""
         if _log.isEnabledFor(level):
             super().log(message, level, exc_info)
+
+
+async def _settle(task: asyncio.Task[Any]) -> None:
+    """Takes the cancellations of the running task back, also one that has not reached it yet."""
+    while task.uncancel():
+        pass
+    if sys.version_info < (3, 13):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
