@@ -13,6 +13,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sized
+from operator import methodcaller
 from typing import Any, Final, Protocol, override
 
 from gatewayfilter.proxy.tunnel.client_turns import CROWD, ClientTurns
@@ -29,6 +30,8 @@ _AT_ONCE: Final = 256
 _AT_ONCE_IN_A_CROWD: Final = 8192
 """All that are ready: who is left out cannot be given a turn."""
 _ATTRIBUTE: Final = "gatewayfilter_poller"
+_call: Final = methodcaller("_run")
+"""Calls what a handle of asyncio holds, as its loop does."""
 
 type Handler = Callable[[int], None]
 """Called with the events of a socket. Readiness is only a hint: a read or write may still block, which a handler must expect."""
@@ -183,8 +186,8 @@ class WireSelector(selectors.BaseSelector):
             elif (key := self._keys.get(descriptor)) is not None:
                 if at_once and events == READ and key.events == selectors.EVENT_READ and type(key.data) is tuple:
                     callback = key.data[0]
-                    if callback is not None and not callback._cancelled:  # noqa: SLF001  as `_process_events` of the loop does
-                        callback._run()  # noqa: SLF001  as the loop does
+                    if callback is not None and not callback.cancelled():
+                        _call(callback)
                         continue
                 occurred = (selectors.EVENT_WRITE if events & ~READ else 0) | (selectors.EVENT_READ if events & ~WRITE else 0)
                 if occurred & key.events:
