@@ -5,7 +5,7 @@ cimport cython
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.ref cimport PyObject
 from cpython.set cimport PySet_Contains
-from cpython.unicode cimport PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH
+from cpython.unicode cimport PyUnicode_GET_LENGTH
 
 from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.index.covering_names import host_names, is_same_site
@@ -42,8 +42,8 @@ cdef bint is_plain(str host) except -1:
     cdef Py_ssize_t size = PyUnicode_GET_LENGTH(host)
     if plain_names is None or size == 0 or not PyUnicode_IS_ASCII(host):
         return False
-    cdef const unsigned char* text = <const unsigned char*>PyUnicode_1BYTE_DATA(host)
-    return text[0] != 91 and not 48 <= text[size - 1] <= 57
+    cdef Py_UCS4 first = host[0], last = host[size - 1]
+    return first != 91 and not 48 <= last <= 57
 
 
 @cython.final
