@@ -18,6 +18,7 @@ from tests.web.web_fakes import served
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_client_is_what_the_document_gives() -> None:
     answer = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "make_api_client.py"), "--check"], capture_output=True, text=True, check=False

@@ -128,6 +128,7 @@ def test_lists_that_do_not_come_are_pending_and_come_later(cli: Cli, bundled: Pa
     assert "4 lists with 4 entries in force." in second.out
 
 
+@pytest.mark.slow
 def test_without_a_network_everything_is_pending(cli: Cli, bundled: Path) -> None:
     catalog = bundled / "catalog.toml"
     with socket.socket() as unused:

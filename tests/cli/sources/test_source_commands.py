@@ -212,6 +212,7 @@ def test_a_list_of_hosts_that_pass_unread_is_added(cli: Cli, tmp_path: Path) -> 
     assert cli("check", "http://bank.example/").code == 0
 
 
+@pytest.mark.slow
 def test_a_list_out_of_reach_is_pending_and_said_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayfilter.sources.download.http_download.time.sleep", lambda _: None)
     monkeypatch.setenv("no_proxy", "127.0.0.1")

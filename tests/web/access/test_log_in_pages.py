@@ -16,6 +16,7 @@ def dashboard(tmp_path: Path) -> Iterator[Accounted]:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_log_in_opens_the_page_that_was_wanted(dashboard: Accounted) -> None:
     dashboard.add("ada")
     browser = dashboard.browser()

@@ -48,6 +48,7 @@ def test_no_message_is_missing() -> None:
     assert missing == {}
 
 
+@pytest.mark.slow
 def test_no_translation_is_left_over() -> None:
     used = {message[0] if isinstance(message, tuple) else message for message in messages()}
     left = [_first(message) for message in read_catalog("zh") if message.id and _first(message) not in used]

@@ -357,6 +357,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=60), st.lists(PIECES, max_size=9).map("".join)))
 def test_no_text_raises(line: str) -> None:
     builder = AdblockBuilder(judge=False)

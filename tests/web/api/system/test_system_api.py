@@ -67,7 +67,9 @@ def test_what_is_no_backup_changes_nothing(tmp_path: Path, content: bytes) -> No
         assert list((tmp_path / "transfers").iterdir()) == []
 
 
-@pytest.mark.parametrize("path", ["/https", "/settings", "/settings?q=proxy", "/backup", "/device", "/api"])
+@pytest.mark.parametrize(
+    "path", ["/https", "/settings", "/settings?q=proxy", "/backup", "/device", pytest.param("/api", marks=pytest.mark.slow)]
+)
 def test_pages_of_the_system_are_shown(tmp_path: Path, path: str) -> None:
     with dashboard(tmp_path) as web:
         answer = web.client.get(path, headers={"accept-language": "zh"})
