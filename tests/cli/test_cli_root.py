@@ -166,6 +166,7 @@ def test_shell_completion_offers_commands() -> None:
     assert done.stdout == "plain,queue\n"
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
     folder, ran = tmp_path / "current", tmp_path / "ran"
     ran.mkdir()

@@ -53,6 +53,7 @@ def test_a_restore_is_in_force_within_a_second_and_requests_go_on(state: Path, h
         until("the sum", lambda: _metrics(port)[key] > counted[key], 30.0)
 
 
+@pytest.mark.slow
 def test_a_filter_whose_metrics_cannot_listen_filters(state: Path, http_site: Origin) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

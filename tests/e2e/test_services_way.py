@@ -65,6 +65,7 @@ def family(state: Path, http_site: Origin, trusting: dict[str, str]) -> Iterator
     found.store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)  # on a busy machine
 def test_a_service_is_blocked_for_one_client_in_every_worker(family: Family) -> None:
     assert family.reasons(CHILD) == family.reasons(ADULT) == {""}

@@ -195,6 +195,7 @@ def test_many_matches_and_attributes_are_read_in_time() -> None:
     assert found == {"x": ["one"] * 200, "y": ["end"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job", "says"),
     [

@@ -59,6 +59,7 @@ def test_nobody_listens() -> None:
     assert LivenessProbe(f"[::1]:{port}")() is False
 
 
+@pytest.mark.slow
 def test_one_worker_that_serves_is_found_beside_one_that_hangs() -> None:
     with worker() as port, worker(port, says=b"x"):
         asked = [LivenessProbe(f"127.0.0.1:{port}", SHORT_S)() for _ in range(6)]

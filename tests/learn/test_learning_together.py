@@ -41,6 +41,7 @@ def state(world: World) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.slow
 @given(pages=st.lists(_PAGES, max_size=6, unique_by=lambda page: page.url))
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_together_and_one_by_one_are_the_same(new_store: Callable[[], Store], pages: list[Page]) -> None:

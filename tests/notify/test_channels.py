@@ -105,6 +105,7 @@ def test_other_answers_are_failures_and_not_followed(status: int, receiver: Http
     assert len(receiver.received) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("greeting", [b"", b"x", b"HTTP/1.1 200 OK\r\nx: y\r\n"])
 def test_a_server_that_hangs_has_a_deadline(greeting: bytes) -> None:
     silent = Silent(greeting)

@@ -239,6 +239,7 @@ async def test_what_passes_unread_ends_at_the_boundary(home: Home, origin: Origi
     assert home.logged(ADULT) == {"manual-splice"}
 
 
+@pytest.mark.slow
 async def test_what_is_running_ends_when_its_approval_is_withdrawn(home: Home, origin: Origin) -> None:
     await asyncio.to_thread(family, home.editor, bedtime())
     home.clock.now += 15

@@ -170,6 +170,7 @@ async def test_messages_over_a_websocket_count_and_other_requests_do_not(home: H
         await minutes_used(home, 2)
 
 
+@pytest.mark.slow
 async def test_what_passes_unread_counts(home: Home, origin: Origin, authority: trustme.CA) -> None:
     trusts_origin = ssl.create_default_context()
     authority.configure_trust(trusts_origin)
@@ -186,6 +187,7 @@ async def test_what_passes_unread_counts(home: Home, origin: Origin, authority: 
     await home.until_logged(CHILD, {"manual-splice", "quota"})
 
 
+@pytest.mark.slow
 async def test_an_own_catalogue_is_taken_in_and_a_wrong_one_is_not(home: Home, state: Path, origin: Origin) -> None:
     page = f"{origin.http}/page"
     await asyncio.to_thread(family, home.editor)

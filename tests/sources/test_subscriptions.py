@@ -351,6 +351,7 @@ def _child(folder: Path, address: str = "", limit: int = 0) -> multiprocessing.p
     return process
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_last_good_copy(server: ListServer, subscriptions: Subscriptions, tmp_path: Path) -> None:
     subscriptions.add(server.serve("/a.txt", LIST))
     big = server.serve("/a.txt", LIST + b"".join(b"more%d.example.com\n" % number for number in range(5_000)))

@@ -73,6 +73,7 @@ def test_bytes_that_trickle_do_not_prolong_it(tmp_path: Path, monkeypatch: pytes
             trickle(connection, 10.0)
 
 
+@pytest.mark.slow
 def test_requests_follow_each_other_on_a_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_S", 2.0)
     with bounded(tmp_path) as address, socket.create_connection(address) as connection:
@@ -84,6 +85,7 @@ def test_requests_follow_each_other_on_a_connection(tmp_path: Path, monkeypatch:
             time.sleep(0.7)  # longer than the limit in all
 
 
+@pytest.mark.slow
 def test_a_body_that_stops_on_its_way_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BODY_PAUSE_S", 0.3)
     with bounded(tmp_path) as address, socket.create_connection(address) as connection:

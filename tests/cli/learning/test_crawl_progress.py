@@ -52,6 +52,7 @@ def test_quiet_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("to_file", [False, True])
 def test_a_terminal_has_one_living_line_and_results_are_whole(tmp_path: Path, *, to_file: bool) -> None:
     """Results go above the line on the same terminal, and unchanged into a file."""

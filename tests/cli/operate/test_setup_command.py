@@ -108,6 +108,7 @@ def test_an_operators_file_and_lists_stay(cli: Cli, bundled: Path, state: Path) 
     assert "blocklistproject-fraud" in names
 
 
+@pytest.mark.slow
 def test_lists_that_do_not_come_are_pending_and_come_later(cli: Cli, bundled: Path, server: ListServer) -> None:
     del bundled
     working = server.answers.copy()

@@ -128,6 +128,7 @@ async def test_memory_is_bounded(fetcher: Fetcher, origin: Origin, monkeypatch: 
     assert len(robots) == 3
 
 
+@pytest.mark.slow
 async def test_long_files_of_many_origins_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots_module, "MAX_CHARACTERS", 1_000_000)
     body = b"User-agent: *\n" + b"Disallow: /x\n" * 23_000

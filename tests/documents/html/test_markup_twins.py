@@ -58,6 +58,7 @@ def test_hostile_pages(number: int) -> None:
     check(HOSTILE[number](1_000) + "<p>\U0001f600")
 
 
+@pytest.mark.slow
 @needs_compiled
 def test_bounds() -> None:
     for html in (

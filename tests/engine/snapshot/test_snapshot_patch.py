@@ -90,6 +90,7 @@ def patched(old: SnapshotImage, news: dict[bytes, LearnedEntry | None], people: 
     return patch_snapshot(snapshot, copied(old.counters), news, people, feed_seq=9, created_at=50.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.lists(entries, max_size=5), st.lists(changes, min_size=1, max_size=3), rules, rules)
 def test_a_patched_snapshot_says_what_a_new_one_says(

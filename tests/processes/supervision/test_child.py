@@ -51,6 +51,7 @@ def await_end(child: Child) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_fallen_child_is_restarted_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "FIRST_DELAY_S", 0.05)
     child = Child("falls", fall, (3,), CONTEXT)
@@ -153,6 +154,7 @@ def test_a_child_reports_that_it_serves() -> None:
     assert not child.serving
 
 
+@pytest.mark.slow
 def test_what_cannot_start_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "FIRST_DELAY_S", 0.01)
     says_so = Child("says-so", fall, (2,), CONTEXT)

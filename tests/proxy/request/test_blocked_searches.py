@@ -22,6 +22,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("host", "path", "term"), SEARCHES)
 async def test_searches_for_a_term_are_blocked(
     host: str, path: str, term: str, sites: Sites, state: Path, tmp_path: Path

@@ -61,6 +61,7 @@ def test_what_is_written_is_seen_by_another_process(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_stops_nothing() -> None:
     answers: list[UnblockChanges | Exception] = [StoreError("away"), ValueError("a bug"), UnblockChanges(7), StoreError("away")]
     asked: list[int] = []

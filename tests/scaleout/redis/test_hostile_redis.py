@@ -76,6 +76,7 @@ def answering(answer: bytes) -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["redis", "redis-cluster"])
 def test_a_server_that_answers_garbage_is_away(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)

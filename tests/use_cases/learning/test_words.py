@@ -15,6 +15,7 @@ from gatewayfilter.use_cases.learning.words import (
 )
 
 
+@pytest.mark.slow
 def test_phrases_are_added_shown_and_removed(settings: Settings) -> None:
     assert add_phrases(settings, NewPhrases("gambling", ("lucky wheel", "deposit + code"), 8.0)) == 2
     assert add_phrases(settings, NewPhrases("gambling", ("bingo wings",), exception=True)) == 1

@@ -108,6 +108,7 @@ def test_overview_and_report(web: Dashboard) -> None:
     assert web.client.get("/api/v1/reports?since=today&until=yesterday").status_code == 422
 
 
+@pytest.mark.slow
 def test_check_names_every_decider_and_the_policy(tmp_path: Path) -> None:
     fill(tmp_path)
     publish(tmp_path)
