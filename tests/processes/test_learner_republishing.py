@@ -55,6 +55,11 @@ def test_damage_that_comes_later_is_mended_at_once(tmp_path: Path, monkeypatch: 
     assert times == [1, 101, 201, 301, 401, 501]
 
 
+def test_damage_soon_after_a_snapshot_that_was_good_is_mended_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = _published_at(Settings(data_dir=tmp_path), monkeypatch, range(0, 100, 15))
+    assert times == [1, 16, 31, 46, 61, 76, 91]
+
+
 @pytest.mark.parametrize(("method", "first"), [("_republish", 1), ("_publish_when_due", 0)])
 def test_a_failure_is_tried_again_within_two_minutes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, first: int

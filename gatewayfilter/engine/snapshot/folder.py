@@ -9,6 +9,7 @@ reads its input: otherwise a snapshot of older lists could replace one of newer 
 import fcntl
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -51,8 +52,8 @@ class SnapshotFolder:
     def publishing(self, on_wait: Callable[[], object] | None = None) -> Iterator[PutIntoUse]:
         """Holds the publisher's lock: input that is read inside is not older than that of any earlier publication.
 
-        Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`
-        are removed; processes that have them mapped can still read them.
+        Yields the function that writes a snapshot, makes it the current one and returns its path. Old files beyond `keep`, and
+        damaged ones, are removed; processes that have them mapped can still read them.
 
         Args:
             on_wait: called once if another publisher holds the lock, before waiting for it.
@@ -119,13 +120,39 @@ class SnapshotFolder:
             self._move_folder_aside()
             pointer.rename(self._folder / POINTER)
             self._sync()
-        for number in self._numbers()[self._keep :]:
-            with suppress(OSError):  # a failed removal must not fail the publication
-                self._path(number).unlink()
+        with suppress(OSError):  # neither a failed removal nor a full disk must fail the publication
+            self._keep_good(path)
         self._prune_counters(_number_of(path))
         with suppress(OSError):  # the refused snapshot is no longer the current one
             (self._folder / _REFUSED).unlink(missing_ok=True)
         return path
+
+    def _keep_good(self, published: Path) -> None:
+        """Removes snapshots beyond `keep`, and those that cannot be used; copies the current one where no other is left.
+
+        So a snapshot that is damaged later has one that takes its place, also the first, and one that replaced a damaged one.
+        """
+        number = _number_of(published)
+        refused = self._refused()
+        good: list[int] = []
+        for older in self._numbers():
+            path = self._path(older)
+            if older < number and len(good) + 1 < self._keep and path.name != refused and _can_be_opened(path):
+                good.append(older)
+            elif older != number:
+                path.unlink()
+        if not good and self._keep > 1:
+            self._copy(published, self._path(number - 1))
+
+    def _copy(self, path: Path, copy: Path) -> None:
+        aside = self._folder / _ASIDE
+        try:
+            aside.touch(mode=0o600)
+            shutil.copyfile(path, aside)
+            aside.rename(copy)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
 
     def _move_folder_aside(self) -> None:
         """Renames a folder that is in the place of the link; its content is kept.
@@ -148,10 +175,13 @@ class SnapshotFolder:
         current = self.current()
         if current is None:
             return True
+        return self._refused() == current.name
+
+    def _refused(self) -> str:
         try:
-            return (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace") == current.name
+            return (self._folder / _REFUSED).read_text(encoding="ascii", errors="replace")
         except OSError:
-            return False
+            return ""
 
     def _keep_counters(self, counters: CountingBloom, path: Path) -> None:
         """Stores the counters of a snapshot. A failure is ignored: without them the next snapshot is built in full."""
@@ -264,6 +294,15 @@ class SnapshotFolder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _can_be_opened(path: Path) -> bool:
+    """Returns whether length, header and sections of a snapshot are as they were written; its other bytes are not verified."""
+    try:
+        Snapshot.open(path).close()
+    except SnapshotError:
+        return False
+    return True
 
 
 def _number_of(path: Path) -> int:

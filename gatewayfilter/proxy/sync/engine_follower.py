@@ -86,7 +86,7 @@ class EngineFollower:
         self._engine.keep_time()
         for follow in self._beside:
             follow()
-        if self._clock() >= self._verify_at:
+        if self._clock() >= self._verify_at or self._engine.snapshot.is_cut_off():
             self._verify_in_use()
 
     def _run(self) -> None:

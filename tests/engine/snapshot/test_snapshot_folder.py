@@ -3,6 +3,7 @@
 import errno
 import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -90,6 +91,49 @@ def test_publishing_moves_the_pointer_and_keeps_the_last(tmp_path: Path) -> None
     assert (tmp_path / "snapshots").stat().st_mode & 0o777 == 0o700
 
 
+def test_the_first_snapshot_has_a_copy_that_takes_its_place(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    assert files(tmp_path) == ["snapshot-00000000.gfs", first.name]
+    os.truncate(first, 100)
+    newest, refused = folder.open_newest()
+    assert (newest.info.feed_seq, len(refused)) == (1, 1)
+    assert (tmp_path / "snapshot-00000000.gfs").stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_snapshots_are_not_kept_in_place_of_good_ones(tmp_path: Path) -> None:
+    folder = SnapshotFolder(tmp_path)
+    for seq in range(1, 5):
+        folder.publish(snapshot(seq))
+        for path in tmp_path.glob("*.gfs"):
+            os.truncate(path, path.stat().st_size - 100)
+    last = folder.publish(snapshot(5))
+    assert files(tmp_path) == ["snapshot-00000004.gfs", last.name]
+    os.truncate(last, 100)
+    assert folder.open_newest()[0].info.feed_seq == 5, "by the copy"
+
+
+def test_a_snapshot_that_was_refused_is_not_kept(tmp_path: Path) -> None:
+    """Its damage may lie where opening does not look."""
+    folder = SnapshotFolder(tmp_path)
+    for seq in (1, 2):
+        folder.publish(snapshot(seq))
+    folder.refuse()
+    folder.publish(snapshot(3))
+    assert files(tmp_path) == ["snapshot-00000000.gfs", "snapshot-00000001.gfs", "snapshot-00000003.gfs"]
+
+
+def test_no_room_for_a_copy_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    assert files(tmp_path) == [first.name]
+    assert not (tmp_path / ".publishing").exists()
+
+
 def test_each_move_of_the_pointer_is_told_apart(tmp_path: Path) -> None:
     folder = SnapshotFolder(tmp_path)
     found = [folder.pointing()]
@@ -143,7 +187,7 @@ def test_what_killed_publishers_left_does_not_pile_up(tmp_path: Path) -> None:
     for name in (".publishing", ".counting"):
         (tmp_path / name).write_bytes(b"half")
     with folder.publishing():
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "current", first.name]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "current", "snapshot-00000000.gfs", first.name]
 
 
 def test_a_pointer_to_nothing_falls_back(tmp_path: Path) -> None:
@@ -161,7 +205,7 @@ def test_garbage_is_not_published(tmp_path: Path) -> None:
         with pytest.raises(SnapshotError):
             folder.publish(data)
     assert folder.current() == first
-    assert files(tmp_path) == [first.name]
+    assert files(tmp_path) == ["snapshot-00000000.gfs", first.name]
     assert not (tmp_path / ".publishing").exists()
 
 
@@ -251,7 +295,8 @@ def test_two_publishers_do_not_collide(tmp_path: Path) -> None:
     publishers = [in_another_process(publish_ten, tmp_path, first) for first in (100, 200)]
     assert [exit_code(publisher) for publisher in publishers] == [0, 0]
     paths = sorted(tmp_path.glob("snapshot-*"))
-    assert sorted(Snapshot.open(path, verify=True).info.feed_seq for path in paths) == [*range(100, 110), *range(200, 210)]
+    found = sorted(Snapshot.open(path, verify=True).info.feed_seq for path in paths[1:])
+    assert (paths[0].name, found) == ("snapshot-00000000.gfs", [*range(100, 110), *range(200, 210)])
     assert SnapshotFolder(tmp_path).current() == paths[-1]
 
 
@@ -275,7 +320,7 @@ def test_who_waits_for_another_publisher_is_told_and_reads_afterwards(tmp_path: 
         publish(snapshot(1))
     assert [exit_code(publisher) for publisher in publishers] == [0, 0]
     paths = sorted(tmp_path.glob("snapshot-*"))
-    assert [Snapshot.open(path).info.feed_seq for path in paths] == list(range(1, 42))
+    assert [Snapshot.open(path).info.feed_seq for path in paths] == [1, *range(1, 42)], "the first with its copy"
 
 
 def test_the_lock_is_free_after_a_failure(tmp_path: Path) -> None:

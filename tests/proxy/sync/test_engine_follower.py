@@ -1,3 +1,4 @@
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -266,10 +267,35 @@ def test_rules_that_were_taken_over_are_verified_where_they_lie(world: World) ->
     assert world.counters["snapshot_refused"] == 1
 
 
+def test_a_file_that_was_cut_off_is_left_at_the_next_poll(world: World) -> None:
+    """What lies behind its end must not be read: the system would end the process."""
+    path = world.folder.publish(build("two.example", adblock=["||ads.example^"]))
+    world.follower.follow_once()
+    os.truncate(path, path.stat().st_size // 2)
+    world.follower.follow_once()
+    assert world.counters.as_dict() == {"snapshot_swaps": 2, "snapshot_refused": 1}
+    assert world.reason("one.example") is Reason.BLACKLIST
+    assert world.folder.is_refused()
+
+
+def test_rules_that_were_taken_over_are_left_when_their_file_is_cut_off(world: World) -> None:
+    before = world.folder.publish(build("two.example", adblock=["||ads.example^"]))
+    world.follower.follow_once()
+    script = Request(parse_url("http://ads.example/x.js"), parse_url("http://a.example/"), ResourceType.SCRIPT)
+    assert world.engine.decide(script).reason is Reason.ADBLOCK
+    world.folder.publish(build("three.example", adblock=["||ads.example^"]))
+    world.follower.follow_once()
+    os.truncate(before, before.stat().st_size // 2)
+    world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 1
+    assert world.engine.decide(script).reason is Reason.ADBLOCK
+    assert world.reason("three.example") is Reason.BLACKLIST
+
+
 def test_with_no_good_one_left_it_goes_on_and_asks_for_another(world: World) -> None:
     world.follower.follow_once()
-    (path,) = world.folder._folder.glob("*.gfs")
-    damage(path, "blacklist")
+    for path in world.folder._folder.glob("*.gfs"):
+        damage(path, "blacklist")
     for _ in range(2):
         world.clock.now += 61
         world.follower.follow_once()
