@@ -33,6 +33,8 @@ from scripts import called_functions
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
 _QUICK = "not real and not slow and not services"
+_MOST_S_OF_ALL = 3_600.0
+"""Time limit of all tests of a room without a mutant, which are many times those of one mutant."""
 _LEFT_OUT = frozenset({".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "build", "dist"})
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -218,7 +220,7 @@ class Trial:
         copy = self._copy()
         tests = sorted({test for mutant in mutants for some in suites_of(mutant.path, copy) for test in some})
         noted = self._folder / "called.json"
-        failed = self._fails(copy, tests, {called_functions.FILE: str(noted)})
+        failed = self._fails(copy, tests, {called_functions.FILE: str(noted)}, _MOST_S_OF_ALL)
         if not failed:
             self._callers = callers(json.loads(noted.read_text()))
         return failed
@@ -245,7 +247,9 @@ class Trial:
             self._own.copy = copy
         return Path(copy)
 
-    def _fails(self, copy: Path, tests: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    def _fails(
+        self, copy: Path, tests: Sequence[str], environment: Mapping[str, str] | None = None, most_s: float | None = None
+    ) -> str:
         if not tests:
             return ""
         listed = copy.with_name(f"{copy.name}.tests")
@@ -263,7 +267,7 @@ class Trial:
             start_new_session=True,
         )
         try:
-            told, _ = process.communicate(timeout=self._most_s)
+            told, _ = process.communicate(timeout=most_s or self._most_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.communicate()

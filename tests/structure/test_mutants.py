@@ -94,7 +94,8 @@ def test_calls_are_noted_for_each_test_and_those_of_shared_fixtures_for_all_of_t
 def test_nothing_is_tried_where_the_tests_fail_already(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Sequence[str]] = []
 
-    def fails(_: Trial, __: Path, tests: Sequence[str], ___: Mapping[str, str]) -> str:
+    def fails(_: Trial, __: Path, tests: Sequence[str], ___: Mapping[str, str], most_s: float) -> str:
+        assert most_s > 60  # all tests take longer than those of one mutant
         asked.append(tests)
         return "FAILED tests/x.py"
 
