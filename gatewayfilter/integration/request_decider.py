@@ -105,6 +105,11 @@ class RequestDecider:
         self._clock_ns = clock_ns
         self._take_time = counters.decision_times.take
 
+    @property
+    def ttl_s(self) -> int:
+        """The longest life of an answer in caches of other proxies, 0 for none."""
+        return self._ttl_s
+
     def decide(self, asked: AskedRequest) -> Decision:
         """Decides a request, and counts and logs the decision."""
         started = self._clock_ns()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.integration.squid import channels, helper
+from gatewayfilter.integration.squid import channels, guard, helper, journal
 from tests.e2e.e2e_gateway import until
 
 SQUID = shutil.which("squid", path="/usr/sbin:/usr/bin")
@@ -83,7 +83,7 @@ def helper_line(folder: Path, path: Path, *options: str) -> str:
     for name in ("__init__.py", "integration/__init__.py", "integration/squid/__init__.py"):
         (room / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / name, room / name)
-    for module in (channels, helper):
+    for module in (channels, guard, helper, journal):
         shutil.copy(str(module.__file__), room / "integration" / "squid")
     start = folder / "helper" / "start.py"
     start.write_text(

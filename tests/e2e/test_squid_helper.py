@@ -101,6 +101,22 @@ def test_a_daemon_that_ends_is_found_again(filter_: GatewayProcess, room: Path, 
         assert fetch(squid, f"{http_site.base}/casino/4")[0] == 302
 
 
+def test_a_daemon_that_hangs_and_goes_on_harms_nothing(filter_: GatewayProcess, room: Path, http_site: Origin) -> None:
+    configuration = ACL.format(helper=helper_line(room, room / "helper.sock", "--on-error=block", "--timeout-ms=400"))
+    with shared_folder() as folder, running_squid(folder, configuration) as squid:
+        assert fetch(squid, f"{http_site.base}/garden/3")[0] == 200
+        daemon = filter_.child("integration")
+        daemon.suspend()
+        try:
+            assert fetch(squid, f"{http_site.base}/garden/3")[0] == 302
+            assert fetch(squid, f"{http_site.base}/garden/3")[0] == 302
+        finally:
+            daemon.resume()
+        until("a decision", lambda: fetch(squid, f"{http_site.base}/garden/3")[0] == 200, 40)
+        assert [fetch(squid, f"{http_site.base}/{kind}/6")[0] for kind in ("casino", "garden", "casino")] == [302, 200, 302]
+        assert squid.process.poll() is None
+
+
 def test_without_a_daemon_requests_are_allowed_where_set_so(room: Path, http_site: Origin) -> None:
     for protocol, lines in (("acl", ACL), ("rewrite", REWRITE)):
         options = (f"--protocol={protocol}", "--on-error=allow")

@@ -1,16 +1,25 @@
 """What the helper process and the daemon both use of squid's helper protocols. Imports the standard library alone."""
 
+from collections import OrderedDict
 from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
 GREETING: Final = b"gatewayfilter-squid 1 "
-"""What a helper process sends first, with its protocol behind it."""
+"""What a helper process sends first, with its protocol behind it, where it passes requests on."""
+HANDING_OVER: Final = b"gatewayfilter-squid 2 "
+"""The same where it hands over squid's own sockets, which come with it."""
+READY: Final = b"ready\n"
+"""What the daemon answers then; the descriptor of a `Journal` comes with it."""
+GO: Final = b"go\n"
+"""What the helper sends when it reads squid's requests no longer."""
 LONGEST_LINE: Final = 65_536
 BLOCKED_PAGE: Final = "http://blocked.invalid/"
 """Where blocked requests of url_rewrite lead without `helper.block_url`: a name that resolves nowhere (RFC 6761)."""
 FAILURE: Final = "failure"
 _LONGEST_CHANNEL: Final = 10
+_MOST_CACHED: Final = 4_096
+_LONGEST_CACHED: Final = 2_048
 
 
 class HelperProtocol(StrEnum):
@@ -18,6 +27,30 @@ class HelperProtocol(StrEnum):
 
     ACL = "acl"
     REWRITE = "rewrite"
+
+
+class AnswerCache:
+    """Answers that the daemon lets be reused (`ttl=`), by the line of the request without its channel."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+
+    def get(self, key: bytes, now: float) -> bytes | None:
+        """Returns the answer without its channel, `None` without one that is still good."""
+        found = self._answers.get(key)
+        if found is None or now < found[0]:
+            return found[1] if found is not None else None
+        del self._answers[key]
+        return None
+
+    def put(self, key: bytes, answer: bytes, now: float) -> None:
+        """Keeps an answer for the seconds of its `ttl=`; one without that is not kept."""
+        ttl = answer.rpartition(b" ttl=")[2].strip()
+        if b" ttl=" not in answer or not ttl.isdigit() or len(key) > _LONGEST_CACHED:
+            return
+        self._answers[key] = now + int(ttl), answer
+        if len(self._answers) > _MOST_CACHED:
+            self._answers.popitem(last=False)
 
 
 def split_channel(line: bytes) -> tuple[bytes, bytes]:

@@ -6,24 +6,33 @@ import logging
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 from typing import Final
 
 from gatewayfilter.errors import StartupError
 from gatewayfilter.integration.request_decider import AskedRequest, RequestDecider
 from gatewayfilter.integration.squid.channels import (
+    GO,
     GREETING,
+    HANDING_OVER,
     LONGEST_LINE,
+    READY,
+    AnswerCache,
     HelperProtocol,
     failure_answer,
     split_channel,
 )
+from gatewayfilter.integration.squid.journal import Journal
 from gatewayfilter.integration.squid.protocol import HelperLines
+from gatewayfilter.integration.squid.taken import TakenSockets
 from gatewayfilter.telemetry import Counters
 
 _log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS: Final = 256
+_LONGEST_GREETING: Final = 65_536
+_MOST_DESCRIPTORS: Final = 2
 _ASKED_NOTHING: Final = AskedRequest("")
 
 
@@ -55,6 +64,23 @@ class SquidHelpers:
         self._counters.add("helper_requests", len(requests))
         return b"".join([self._answer(lines, protocol, line) for line in requests])
 
+    def reused_answers(self, protocol: HelperProtocol, requests: list[bytes], cache: AnswerCache) -> bytes:
+        """Returns the answers to request lines, those in the cache included."""
+        found, now = [], time.monotonic()
+        for line in requests:
+            channel, key = split_channel(line)
+            answer = cache.get(key, now)
+            if answer is None:
+                answer = self.answers(protocol, [line]).removeprefix(channel)
+                cache.put(key, answer, now)
+            found.append(channel + answer)
+        return b"".join(found)
+
+    @property
+    def reuses_answers(self) -> bool:
+        """Whether any answer may be reused."""
+        return self._decider.ttl_s > 0
+
     def _answer(self, lines: HelperLines, protocol: HelperProtocol, line: bytes) -> bytes:
         try:
             channel, asked = lines.read(line)
@@ -69,27 +95,97 @@ class SquidHelpers:
 
 
 class _Connection(asyncio.Protocol):
-    """One helper process. The transport stops reading while the helper does not take its answers."""
+    """One helper process, which passes lines on, or hands its sockets over.
+
+    The transport stops reading while the helper does not take its answers. What comes first is read beside the transport, which
+    would drop descriptors.
+    """
 
     def __init__(self, helpers: SquidHelpers) -> None:
         self._helpers = helpers
         self._transport: asyncio.Transport | None = None
         self._protocol: HelperProtocol | None = None
         self._partial = b""
+        self._first: socket.socket | None = None
+        self._taken: TakenSockets | None = None
+        self._begun = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         if len(self._helpers.connections) >= MOST_CONNECTIONS:
             transport.abort()
+            return
         self._helpers.connections.add(transport)
+        transport.pause_reading()
+        self._first = first = transport.get_extra_info("socket").dup()
+        asyncio.get_running_loop().add_reader(first, self._read_first, first)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the interface
         if self._transport is not None:
             self._helpers.connections.discard(self._transport)
+        self._leave_first()
+        if self._taken is not None:
+            self._taken.close()
+
+    def _leave_first(self) -> None:
+        if self._first is not None:
+            asyncio.get_running_loop().remove_reader(self._first)
+            self._first.close()
+            self._first = None
+
+    def _read_first(self, first: socket.socket) -> None:
+        assert self._transport is not None
+        try:
+            data, descriptors, _, _ = socket.recv_fds(first, _LONGEST_GREETING, _MOST_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return
+        except OSError:
+            data, descriptors = b"", []
+        asyncio.get_running_loop().remove_reader(first)
+        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors if _is_stream(descriptor)]
+        if data.startswith(HANDING_OVER) and len(sockets) == _MOST_DESCRIPTORS:
+            self._take(data, first, sockets)
+        else:
+            for one in sockets:
+                one.close()
+            if data:
+                self.data_received(data)
+        self._leave_first()
+        self._transport.resume_reading()
+
+    def _take(self, greeting: bytes, first: socket.socket, sockets: list[socket.socket]) -> None:
+        """Takes squid's sockets; they are read when the helper says that it does so no longer."""
+        assert self._transport is not None
+        descriptor = Journal.create()
+        try:
+            protocol = HelperProtocol(greeting.removeprefix(HANDING_OVER).strip().decode("ascii"))
+            socket.send_fds(first, [READY], [descriptor])
+        except (ValueError, OSError):
+            os.close(descriptor)
+            for one in sockets:
+                one.close()
+            self._transport.abort()
+            return
+        journal, cache = Journal(descriptor), AnswerCache()
+        os.close(descriptor)
+
+        def answers(lines: list[bytes]) -> bytes:
+            if self._helpers.reuses_answers:
+                return self._helpers.reused_answers(protocol, lines, cache)
+            return self._helpers.answers(protocol, lines)
+
+        self._taken = TakenSockets(protocol, answers, sockets[0], sockets[1], journal, self._transport.close)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
+        if self._taken is not None:
+            if data != GO or self._begun:
+                self._transport.abort()
+                return
+            self._begun = True
+            self._taken.begin()
+            return
         *lines, self._partial = (self._partial + data).split(b"\n") if self._partial else data.split(b"\n")
         if len(self._partial) > LONGEST_LINE:  # no helper of ours
             self._transport.abort()
@@ -111,6 +207,18 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         if self._transport is not None:
             self._transport.resume_reading()
+
+
+def _is_stream(descriptor: int) -> bool:
+    """Returns whether a descriptor is a socket of a stream; another one is closed: reading it may take for ever."""
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as one:
+            if one.type == socket.SOCK_STREAM:
+                return True
+    except OSError:
+        pass
+    os.close(descriptor)
+    return False
 
 
 def open_socket(path: Path, group: str) -> socket.socket:

@@ -1,8 +1,9 @@
-"""The helper process that squid starts: passes requests to the daemon over a Unix socket, and its answers back.
+"""The helper process that squid starts: hands squid's sockets to the daemon, or passes requests and answers on.
 
-It imports the standard library alone, so that it starts in some 50 ms and takes little memory; the daemon has the engine once for
-all helpers. Whole chunks of lines are passed on. While the daemon is away, hangs, or ends over a request, the helper answers by
-itself: allowed or blocked, as it was told.
+It imports the standard library alone, so that it starts in some 50 ms and takes little memory; the daemon has the engine once
+for all helpers. squid talks to its helpers over sockets, which the daemon can use itself (`guard.py`). Where there are pipes, or
+the daemon cannot take sockets, whole chunks of lines are passed to it over its own socket, as this module does. While the daemon
+is away, hangs, or ends over a request, the helper answers by itself: allowed or blocked, as it was told.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import select
 import socket
 import sys
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,42 +20,18 @@ from typing import Final
 from gatewayfilter.integration.squid.channels import (
     GREETING,
     LONGEST_LINE,
+    AnswerCache,
     HelperProtocol,
     failure_answer,
     split_channel,
 )
+from gatewayfilter.integration.squid.guard import Guard, can_hand_over
 
 _CHUNK: Final = 65_536
 _AGAIN_S: Final = 1.0
 """Between two tries to reach a daemon that is away."""
 _MOST_UNSENT: Final = 1_000_000
 """Bytes that wait for the daemon; then squid waits."""
-_MOST_CACHED: Final = 4_096
-_LONGEST_CACHED: Final = 2_048
-
-
-class AnswerCache:
-    """Answers that the daemon lets be reused (`ttl=`), by the line of the request without its channel."""
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
-
-    def get(self, key: bytes, now: float) -> bytes | None:
-        """Returns the answer without its channel, `None` without one that is still good."""
-        found = self._answers.get(key)
-        if found is None or now < found[0]:
-            return found[1] if found is not None else None
-        del self._answers[key]
-        return None
-
-    def put(self, key: bytes, answer: bytes, now: float) -> None:
-        """Keeps an answer for the seconds of its `ttl=`; one without that is not kept."""
-        ttl = answer.rpartition(b" ttl=")[2].strip()
-        if b" ttl=" not in answer or not ttl.isdigit() or len(key) > _LONGEST_CACHED:
-            return
-        self._answers[key] = now + int(ttl), answer
-        if len(self._answers) > _MOST_CACHED:
-            self._answers.popitem(last=False)
 
 
 class Helper:
@@ -67,6 +44,7 @@ class Helper:
         block_url: the block page of `rewrite`.
         timeout_s: how long a request may wait for its answer.
         source, target: descriptors of squid's requests and of the answers.
+        partial: the beginning of a request that was read already.
     """
 
     def __init__(
@@ -79,6 +57,7 @@ class Helper:
         timeout_s: float = 2.0,
         source: int = 0,
         target: int = 1,
+        partial: bytes = b"",
     ) -> None:
         self._path = path
         self._protocol = protocol
@@ -90,7 +69,7 @@ class Helper:
         self._daemon: socket.socket | None = None
         self._again_at = 0.0
         self._unsent = b""
-        self._partial = b""
+        self._partial = partial
         self._discarding = False
         self._answers = b""
         # Requests at the daemon: by channel, and without one in their order.
@@ -260,15 +239,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--block-url", default="")
     parser.add_argument("--timeout-ms", type=int, default=2000)
     given = parser.parse_args(arguments)
-    helper = Helper(
-        given.socket,
-        HelperProtocol(given.protocol),
-        allows=given.on_error == "allow",
-        block_url=given.block_url,
-        timeout_s=given.timeout_ms / 1000,
-    )
+    protocol, allows, timeout_s = HelperProtocol(given.protocol), given.on_error == "allow", given.timeout_ms / 1000
+    partial = b""
     with suppress(BrokenPipeError, ConnectionResetError, KeyboardInterrupt):  # squid has ended
-        helper.run()
+        if can_hand_over(0, 1):
+            guard = Guard(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s)
+            if guard.run():
+                return 0
+            partial = guard.partial
+        Helper(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s, partial=partial).run()
     return 0
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.integration.squid.channels import GREETING, LONGEST_LINE, HelperProtocol
-from gatewayfilter.integration.squid.helper import AnswerCache, Helper, helper_command
+from gatewayfilter.integration.squid.channels import GREETING, LONGEST_LINE, AnswerCache, HelperProtocol
+from gatewayfilter.integration.squid.helper import Helper, helper_command
 
 
 class Pipes:
@@ -147,7 +147,7 @@ def test_the_process_imports_the_standard_library_alone(tmp_path: Path) -> None:
     )
     answer, modules = done.stdout.decode().splitlines()
     assert answer == "1 ERR message=failure"
-    assert modules.count("gatewayfilter") == 5
+    assert modules.count("gatewayfilter") == 7
     assert "pydantic" not in modules
 
 

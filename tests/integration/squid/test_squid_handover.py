@@ -1,0 +1,288 @@
+"""squid's sockets handed to the daemon: nothing that is read stays without an answer, whoever ends, hangs, or is hostile."""
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.integration.squid.channels import GO, GREETING, HANDING_OVER, LONGEST_LINE, READY, HelperProtocol
+from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
+from gatewayfilter.integration.squid.guard import Guard, can_hand_over
+from gatewayfilter.integration.squid.journal import Journal
+from tests.integration.integration_engine import Records, decider_over
+
+GARDEN = b"192.0.2.7 - GET http://garden.test/"
+BLOCKED = b"192.0.2.7 - GET http://blocked.test/"
+
+
+class Squid:
+    """squid's end of a helper, which runs in a thread."""
+
+    def __init__(self, path: Path, *, allows: bool = False, timeout_s: float = 20) -> None:
+        self.end, helper = socket.socketpair()
+        self.end.settimeout(20)
+        self._helper = helper
+        self.guard = Guard(
+            str(path),
+            HelperProtocol.ACL,
+            allows=allows,
+            timeout_s=timeout_s,
+            source=helper.fileno(),
+            target=helper.fileno(),
+        )
+        self.served: list[bool] = []
+        self.thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        self.served.append(self.guard.run())
+        self._helper.close()
+
+    def read(self, lines: int = 1) -> list[bytes]:
+        data = b""
+        while data.count(b"\n") < lines:
+            data += self.end.recv(65_536) or pytest.fail(f"squid's socket was closed after {data!r}")
+        return data.splitlines()
+
+    def close(self) -> None:
+        self.end.close()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+class Daemon:
+    """A daemon that takes sockets, and then does what a test wants."""
+
+    def __init__(self, path: Path) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.settimeout(20)
+        self._listener.bind(str(path))
+        self._listener.listen()
+
+    def accept(self) -> tuple[socket.socket, list[int]]:
+        control, _ = self._listener.accept()
+        control.settimeout(20)
+        greeting, descriptors, _, _ = socket.recv_fds(control, 100, 2)
+        assert greeting == HANDING_OVER + b"acl\n"
+        return control, descriptors
+
+    def take(self) -> tuple[socket.socket, socket.socket, Journal]:
+        control, descriptors = self.accept()
+        os.close(descriptors[1])
+        memory = Journal.create()
+        socket.send_fds(control, [READY], [memory])
+        journal = Journal(memory)
+        os.close(memory)
+        assert control.recv(100) == GO
+        return control, socket.socket(fileno=descriptors[0]), journal
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    made = Daemon(tmp_path / "d.sock")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def squid(tmp_path: Path) -> Iterator[Squid]:
+    made = Squid(tmp_path / "d.sock")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def served(listed: FilterEngine, tmp_path: Path) -> AsyncIterator[SquidHelpers]:
+    helpers = SquidHelpers(decider_over(listed, Records())[0], decider_over(listed, Records())[1])
+    server = await asyncio.get_running_loop().create_unix_server(helpers.connection, sock=open_socket(tmp_path / "d.sock", ""))
+    async with server:
+        yield helpers
+        for transport in list(helpers.connections):
+            transport.close()
+
+
+async def test_the_daemon_reads_and_answers_itself(served: SquidHelpers, squid: Squid) -> None:
+    squid.thread.start()
+    squid.end.sendall(b"1 %b\n2 %b\n3 192.0.2.7 - GET http://blo" % (GARDEN, BLOCKED))
+    assert await asyncio.to_thread(squid.read, 2) == [b"1 OK", b"2 ERR message=blacklist%2Fgambling log=casinos"]
+    squid.end.sendall(b"cked.test/\n")
+    assert (await asyncio.to_thread(squid.read))[0].startswith(b"3 ERR message=blacklist")
+    squid.end.sendall(b"4 192.0.2.7 - GET http://x.test/" + b"y" * (LONGEST_LINE + 60_000))
+    assert await asyncio.to_thread(squid.read) == [b"4 ERR message=failure"]
+    squid.end.sendall(b"yyy\n5 %b\n6 %b%b\n7 %b\n" % (GARDEN, GARDEN, b"z" * LONGEST_LINE, GARDEN))
+    assert await asyncio.to_thread(squid.read, 3) == [b"5 OK", b"6 ERR message=failure", b"7 OK"]
+    assert len(served.connections) == 1
+    await asyncio.to_thread(squid.close)
+    assert squid.served == [True]
+
+
+async def test_answers_wait_for_squid_and_all_come(served: SquidHelpers, squid: Squid) -> None:
+    squid._helper.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
+    squid.thread.start()
+    many = 2_000
+    asked = asyncio.to_thread(squid.end.sendall, b"".join(b"%d %b\n" % (number, GARDEN) for number in range(many)))
+    sending = asyncio.create_task(asked)
+    await asyncio.sleep(0.1)
+    got = await asyncio.to_thread(squid.read, many)
+    await sending
+    assert got == [b"%d OK" % number for number in range(many)]
+    assert len(served.connections) == 1
+    await asyncio.to_thread(squid.close)
+
+
+async def test_answers_are_reused_as_long_as_they_may(listed: FilterEngine, tmp_path: Path) -> None:
+    records = Records()
+    helpers = SquidHelpers(*decider_over(listed, records, ttl_s=60))
+    server = await asyncio.get_running_loop().create_unix_server(helpers.connection, sock=open_socket(tmp_path / "d.sock", ""))
+    squid = Squid(tmp_path / "d.sock")
+    async with server:
+        squid.thread.start()
+        for number in (1, 2):
+            squid.end.sendall(b"%d %b\n" % (number, BLOCKED))
+            assert await asyncio.to_thread(squid.read) == [b"%d ERR message=blacklist%%2Fgambling log=casinos ttl=60" % number]
+        await asyncio.to_thread(squid.close)
+    assert len(records.records) == 1
+
+
+def test_what_a_daemon_read_is_answered_when_it_ends(daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, requests, journal = daemon.take()
+    squid.end.sendall(b"1 a - GET http://x.test/\n2 a - GET http://y.te")
+    length = requests.recv_into(journal.room(0))
+    assert journal.take(length).endswith(b"y.te")
+    control.close()
+    assert squid.read() == [b"1 ERR message=failure"]
+    squid.end.sendall(b"st/\n")
+    assert squid.read() == [b"2 ERR message=failure"]
+    assert journal.revoked
+
+
+def test_what_nobody_read_is_answered_when_the_daemon_ends_and_the_next_one_gets_the_rest(daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, _, _ = daemon.take()
+    control.close()
+    squid.end.sendall(b"1 a - GET http://x.test/\n2 a - G")
+    assert squid.read() == [b"1 ERR message=failure"]
+    squid.guard._again_at = 0.0
+    squid.end.sendall(b"ET http://y.test/\n")
+    _, requests, journal = daemon.take()
+    assert journal.left() == b"2 a - G"
+    assert requests.recv(100) == b"ET http://y.test/\n"
+
+
+def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.integration.squid.guard._AGAIN_S", 0.05)
+    squid = Squid(tmp_path / "d.sock", allows=True, timeout_s=0.1)
+    squid.thread.start()
+    control, _, journal = daemon.take()
+    squid.end.sendall(b"1 a - GET http://x.test/\n")
+    assert squid.read() == [b"1 OK"]
+    assert journal.revoked
+    assert control.recv(10) == b""
+    squid.end.sendall(b"2 a - GET http://x.test/\n")  # while it is away
+    assert squid.read() == [b"2 OK"]
+    _, requests, _ = daemon.take()
+    squid.end.sendall(b"3 a - GET http://x.test/\n")
+    assert requests.recv(100) == b"3 a - GET http://x.test/\n"
+    requests.send(b"3 ERR\n")
+    assert squid.read() == [b"3 ERR"]
+    requests.close()
+    squid.close()
+
+
+def test_a_daemon_that_never_takes_the_sockets_is_not_waited_for(tmp_path: Path, daemon: Daemon) -> None:
+    squid = Squid(tmp_path / "d.sock", timeout_s=0.05)
+    squid.thread.start()
+    control, _ = daemon.accept()
+    squid.end.sendall(b"1 a - GET http://x.test/\n")
+    assert squid.read() == [b"1 ERR message=failure"]
+    assert control.recv(10) == b""
+    squid.close()
+
+
+def test_a_helper_without_a_daemon_answers(tmp_path: Path) -> None:
+    squid = Squid(tmp_path / "nobody.sock", allows=True)
+    squid.thread.start()
+    squid.end.sendall(b"1 a - GET http://x.test/\n2 a - GET http://x.test/" + b"x" * (2 * LONGEST_LINE) + b"\n3 a - GET /\n")
+    assert squid.read(3) == [b"1 OK", b"2 ERR message=failure", b"3 OK"]
+    squid.close()
+    assert squid.served == [True]
+
+
+def test_a_daemon_that_takes_no_sockets_gets_lines(daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, _ = daemon.accept()
+    control.close()
+    squid.thread.join(20)
+    assert squid.served == [False]
+
+
+@pytest.mark.parametrize("how", ["without channels", "amid an answer"])
+def test_the_helper_ends_where_an_answer_may_have_been_given(how: str, daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, requests, journal = daemon.take()
+    squid.end.sendall(b"a - GET http://x.test/\n" if how == "without channels" else b"1 a - GET http://x.test/\n")
+    requests.recv_into(journal.room(0))
+    journal.cut = how == "amid an answer"
+    requests.close()
+    control.close()
+    squid.thread.join(20)
+    assert squid.served == [True]
+    assert squid.end.recv(100) == b""
+
+
+async def test_hostile_helpers_are_closed(served: SquidHelpers, tmp_path: Path) -> None:
+    pipes, pair = os.pipe(), socket.socketpair()
+    datagrams = socket.socketpair(type=socket.SOCK_DGRAM)
+    taken = [one.fileno() for one in pair]
+    for greeting, descriptors in (
+        (HANDING_OVER + b"acl\n", []),
+        (HANDING_OVER + b"acl\n", [pair[0].fileno()]),
+        (HANDING_OVER + b"acl\n", list(pipes)),
+        (HANDING_OVER + b"acl\n", [one.fileno() for one in datagrams]),
+        (HANDING_OVER + b"icap\n", taken),
+        (GREETING + b"icap\n", taken),
+    ):
+        with socket.socket(socket.AF_UNIX) as control:
+            control.settimeout(20)
+            await asyncio.to_thread(control.connect, str(tmp_path / "d.sock"))
+            socket.send_fds(control, [greeting], descriptors)
+            with suppress(ConnectionResetError):
+                assert await asyncio.to_thread(control.recv, 10) == b""
+    with socket.socket(socket.AF_UNIX) as control:
+        control.settimeout(20)
+        await asyncio.to_thread(control.connect, str(tmp_path / "d.sock"))
+        socket.send_fds(control, [HANDING_OVER + b"acl\n"], taken)
+        told, memory, _, _ = await asyncio.to_thread(socket.recv_fds, control, 100, 1)
+        assert told == READY
+        with pytest.raises(PermissionError):
+            os.ftruncate(memory[0], 0)
+        os.close(memory[0])
+        control.sendall(b"stop\n")
+        with suppress(ConnectionResetError):
+            assert await asyncio.to_thread(control.recv, 10) == b""
+    for end in pair:
+        end.close()
+    assert not [transport for transport in served.connections if not transport.is_closing()]
+    for one in pipes:
+        os.close(one)
+    for other in datagrams:
+        other.close()
+
+
+def test_sockets_alone_are_handed_over() -> None:
+    pipes, pair = os.pipe(), socket.socketpair()
+    assert can_hand_over(pair[0].fileno(), pair[1].fileno())
+    assert not can_hand_over(pair[0].fileno(), pipes[1])
+    for one in pipes:
+        os.close(one)
+    for end in pair:
+        end.close()
