@@ -5,7 +5,7 @@ there is one a request, wait for their turn a few times a second, however often 
 writing of a hundred records.
 
 While the database is locked, full or away, what waits stays in its queue, up to the queue's bound, and is written later; beyond
-the bound it is dropped and counted. Offers are dropped instead: a later visit offers the page again.
+the bound it is dropped and counted.
 """
 
 import logging
@@ -44,16 +44,21 @@ class _Outcome(Enum):
 
 
 class QueueCrawlRequestSink:
-    """Implements `CrawlRequestSink` over a bounded queue."""
+    """Implements `CrawlRequestSink` over a bounded queue.
+
+    Attributes:
+        held: offers that could not be written and come before the queue; a batch at most.
+    """
 
     def __init__(self, queue: SimpleQueue[CrawlRequest | None], capacity: int, counters: Counters) -> None:
+        self.held: list[CrawlRequest] = []
         self._queue = queue
         self._capacity = capacity
         self._counters = counters
 
     def offer(self, offer: CrawlRequest) -> bool:
         """Takes an offer, or counts `crawl_requests_dropped` and returns False when the queue is full."""
-        if self._queue.qsize() >= self._capacity:
+        if self._queue.qsize() + len(self.held) >= self._capacity:
             self._counters.add("crawl_requests_dropped")
             return False
         self._queue.put(offer)
@@ -196,11 +201,15 @@ class StoreWriter:
                 self._log_at = now if len(self.log) >= _BATCH else now + _LOG_EVERY_S
         self._write_asks()
         self._write_uses()
-        self._write_offers(self._drain_offers([]))
+        while offers := self._drain_offers(self.offers.held):
+            self._write_offers(offers)
         while self.log:
             self._write_records()
 
     def _next_offers(self) -> list[CrawlRequest]:
+        if self.offers.held:
+            time.sleep(max(0.0, self._log_at - time.monotonic()))
+            return self.offers.held
         try:
             first = self._offer_queue.get(timeout=max(0.0, self._log_at - time.monotonic()))
         except Empty:
@@ -220,8 +229,11 @@ class StoreWriter:
         return offers
 
     def _write_offers(self, offers: list[CrawlRequest]) -> None:
-        if offers:
-            outcome = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
+        if not offers:
+            return
+        outcome = self._try(lambda: self._add_offers(offers, time.time()), len(offers), "offers")
+        self.offers.held = offers if outcome is _Outcome.WAITS else []
+        if outcome is not _Outcome.WAITS:
             self._counters.add("crawl_requests_written" if outcome is _Outcome.DONE else "crawl_requests_dropped", len(offers))
 
     def _write_records(self) -> None:
@@ -284,4 +296,4 @@ class StoreWriter:
     def _tell_away(self, error: StoreUnavailableError) -> None:
         if not self._away:
             self._away = True
-            _log.warning("%s; decisions, requests and minutes of quotas wait until it can be written", error)
+            _log.warning("%s; decisions, offers, requests and minutes of quotas wait until it can be written", error)

@@ -186,7 +186,7 @@ class AwayDatabase:
     def __init__(self) -> None:
         self.back = threading.Event()
         self.tries = 0
-        self.kept: dict[str, list[object]] = {"records": [], "asks": [], "links": [], "uses": []}
+        self.kept: dict[str, list[object]] = {"offers": [], "records": [], "asks": [], "links": [], "uses": []}
 
     def _keep(self, kind: str, items: Sequence[object]) -> int:
         self.tries += 1
@@ -194,6 +194,9 @@ class AwayDatabase:
             raise StoreUnavailableError("the database is locked")
         self.kept[kind].extend(items)
         return len(items)
+
+    def add(self, offers: Sequence[CrawlRequest], _now: float) -> int:
+        return self._keep("offers", offers)
 
     def write(self, records: Sequence[LogRecord]) -> None:
         self._keep("records", records)
@@ -218,7 +221,7 @@ def test_what_waits_for_a_locked_database_is_kept_up_to_the_bound_and_in_order(
     asked = UnblockRequest("http://a/", "kim", "blacklist", "", "", "", "", 1.0)
     usage.take_back([QuotaUse("kim", "games", minute) for minute in range(3)])
     writer = StoreWriter(
-        lambda offers, _now: len(offers),
+        database.add,
         database.write,
         counters,
         ask=database.ask,
@@ -226,27 +229,32 @@ def test_what_waits_for_a_locked_database_is_kept_up_to_the_bound_and_in_order(
         usage=usage,
         add_uses=database.use,
         log_capacity=25,
+        offer_capacity=25,
     )
     for number in range(20):
         writer.log.write(record(number))
+        assert writer.offers.offer(CrawlRequest(f"http://a/{number}"))
     assert writer.asks.take(asked)
     assert writer.redeems.take(7)
     writer.start()
     while database.tries < 20:  # each kind was tried and put back more than once
         threading.Event().wait(0.001)
+    assert [writer.offers.offer(CrawlRequest(f"http://a/{number}")) for number in range(20, 30)] == [True] * 5 + [False] * 5
     for number in range(20, 60):
         writer.log.write(record(number))
     dropped = counters["log_dropped"]
     assert 5 <= dropped <= 35  # a batch that is being tried is not in the queue
     assert counters["log_written"] == 0
     database.back.set()
-    while len(database.kept["records"]) < 60 - dropped or len(database.kept["uses"]) < 3:
+    while len(database.kept["records"]) < 60 - dropped or len(database.kept["uses"]) < 3 or len(database.kept["offers"]) < 25:
         threading.Event().wait(0.001)
     assert writer.stop()
     times = [entry.at for entry in database.kept["records"] if isinstance(entry, LogRecord)]
     assert times == sorted(times)
     assert times[:20] == [float(number) for number in range(20)]
     assert counters["log_written"] + counters["log_dropped"] == 60
+    assert database.kept["offers"] == [CrawlRequest(f"http://a/{number}") for number in range(25)]
+    assert (counters["crawl_requests_written"], counters["crawl_requests_dropped"]) == (25, 5)
     assert database.kept["asks"] == [asked]
     assert database.kept["links"] == [7]
     assert database.kept["uses"] == [QuotaUse("kim", "games", minute) for minute in range(3)]
@@ -269,12 +277,14 @@ def test_a_batch_that_is_refused_for_what_it_holds_does_not_hold_up_the_next(cap
 def test_a_writer_that_stops_while_the_database_is_away_counts_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
     database, counters = AwayDatabase(), Counters()
-    writer = StoreWriter(lambda offers, _now: len(offers), database.write, counters)
+    writer = StoreWriter(database.add, database.write, counters)
     for number in range(2_500):
         writer.log.write(record(number))
+        writer.offers.offer(CrawlRequest(f"http://a/{number}"))
     writer.start()
     assert writer.stop()
     assert counters["log_dropped"] == 2_500
+    assert counters["crawl_requests_dropped"] == 2_500
 
 
 def test_queues_take_back_in_order() -> None:
