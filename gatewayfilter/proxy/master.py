@@ -34,6 +34,7 @@ from gatewayfilter.proxy.mitm.shared_origins import SharedOrigins
 from gatewayfilter.proxy.mitm.tls_config import GatewayTlsConfig
 from gatewayfilter.proxy.open_connections import OpenConnections
 from gatewayfilter.proxy.tunnel.dialer import Dialer
+from gatewayfilter.proxy.tunnel.origin_handshakes import OriginHandshakes
 from gatewayfilter.proxy.tunnel.reach_guard import ReachGuard
 from gatewayfilter.proxy.tunnel.relay import RelayPool
 from gatewayfilter.proxy.tunnel.resolver import Resolver
@@ -94,6 +95,7 @@ class LeanMaster(master.Master):
             self._guard,
             self._shared,
             LoopGuard(self._proxyserver.connections, lambda: self.address),
+            OriginHandshakes(self._proxyserver.connections),
             DirectOrigins(self._proxyserver.connections),
             *([self._login] if self._login is not None else []),
             TlsFailures(services, passes=settings.proxy.mode.startswith("upstream:https:")),
@@ -113,12 +115,13 @@ class LeanMaster(master.Master):
             # Clients of a gateway have global IPv6 addresses; who may reach it is for its firewall to say.
             block_global=settings.proxy.mode != "transparent",
         )
-        fast_path = None
-        if hooks is not None:
-            adoption = OriginAdoption(self._shared, self._guard, hooks, self._proxyserver.connections)
-            fast_path = FastPath.of(hooks, self.options, adoption)
+        fast_path = self._fast_path(hooks) if hooks is not None else None
         mode = mode_specs.ProxyMode.parse(settings.proxy.mode)
         self._instance = GatewayServer(mode, self._proxyserver, self._make_listener, fast_path)
+
+    def _fast_path(self, hooks: CachedAddonManager) -> FastPath:
+        adoption = OriginAdoption(self._shared, self._guard, hooks, self._proxyserver.connections)
+        return FastPath.of(hooks, self.options, adoption)
 
     @property
     def address(self) -> tuple[str, int]:
