@@ -204,6 +204,9 @@ async def test_what_is_too_long_to_be_judged_passes_unchanged(listed: FilterEngi
         assert len(got) < 200
         blocked = message("REQMOD", BLOCKED, body=b"")[:-5]
         assert b"Connection: close" in await icap.ask(blocked + chunks + b"0\r\n\r\n", ends=b"en\r\n0\r\n\r\n")
+        short = await icap.ask(message("REQMOD", BLOCKED, body=b"posted") + message("REQMOD", GARDEN, "Allow: 204"))
+        assert b"Connection: close" not in short
+        assert PASSED in short
         assert icap.judge.seen == []
 
 

@@ -245,6 +245,39 @@ async def test_a_zone_is_transferred_whole_or_by_steps() -> None:
         assert records([resolver.server.answer_datagram(query(dns.AXFR), "127.0.0.1") or b""]) == (1, 0)
 
 
+async def test_a_query_by_udp_is_answered() -> None:
+    replied: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    class Asks(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+            assert addr[0] == "127.0.0.1"
+            replied.set_result(data)
+
+    resolver = Resolver(ZoneHistory(Zone(10, names(), OwnNames())))
+    tcp, udp = await resolver.server.start("127.0.0.1", 0)
+    asking, _ = await asyncio.get_running_loop().create_datagram_endpoint(Asks, remote_addr=udp.get_extra_info("sockname")[:2])
+    asking.sendto(query(dns.SOA))
+    assert (await asyncio.wait_for(replied, 20)).endswith(dns.soa(10))
+    asking.close()
+    resolver.server.close()
+    tcp.close()
+    udp.close()
+
+
+def test_names_are_read_through_pointers() -> None:
+    message = bytes(300) + b"\x03Bad\x04test\0" + b"\x01a\xc1\x2c" + b"\xc1\x36" + b"\xc1\x3a"
+    assert dns.read_name(message, 310) == (b"\x01a\x03bad\x04test\0", 314)
+    assert dns.read_name(message, 314) == (b"\x01a\x03bad\x04test\0", 316)
+    for cut, at in ((message[:315], 314), (message[:314] + b"\xc1\x3a", 314), (message[:310] + b"\x09short", 310)):
+        with pytest.raises(dns.MessageError):
+            dns.read_name(cut, at)
+
+
+def test_records_of_the_zone_live_a_minute() -> None:
+    for record, kind in ((dns.soa(7), dns.SOA), (dns.ns(), 2)):
+        assert struct.unpack_from(">HHI", record, 2) == (kind, 1, 60)
+
+
 def test_a_key_without_a_secret_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         TsigKey("gateway.key", "")
