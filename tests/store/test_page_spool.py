@@ -3,6 +3,7 @@
 import errno
 import gzip
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,6 +115,19 @@ def test_a_file_of_a_version_that_did_not_ask_whose_page_it_is_says_nothing(tmp_
     head = json.dumps({"url": "http://127.0.0.1/", "status": 200, "headers": HTML}).encode()
     (tmp_path / "a.page").write_bytes(len(head).to_bytes(4, "big") + head + b"<html>x")
     assert read_page(tmp_path / "a.page") is None
+
+
+def test_pages_that_are_written_make_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_spool, "_MOST_QUEUED_BYTES", 100)
+    spool = PageSpool(tmp_path / "spool", lambda _: None)
+    spool.start()
+    for number in range(3):
+        while not spool.passed(response(b"x" * 80)):
+            time.sleep(0.001)
+        while len(waiting_pages(tmp_path / "spool")) <= number:
+            time.sleep(0.001)
+    assert not spool.passed(response(b"x" * 101))
+    spool.stop()
 
 
 def test_pictures_are_looked_at_where_some_are_known(tmp_path: Path) -> None:

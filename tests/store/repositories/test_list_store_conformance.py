@@ -197,6 +197,7 @@ def test_the_newest_blocked_entries_of_a_time_span(lists: ListStore) -> None:
     allowed = replace(entry("b.example/x", action=ALLOW), created_at=5.0)
     lists.put_learned([*made, allowed])
     assert lists.blocked_between(3.0, 8.0, 2) == ([made[7], made[6]], 5)
+    assert lists.blocked_between(90.0, 91.0, 2) == ([], 0)
 
 
 def test_a_learned_entry_is_replaced_by_removal_and_addition(lists: ListStore, feed: ChangeFeed) -> None:

@@ -133,6 +133,17 @@ def test_a_renamed_group_keeps_clients_rules_and_pause(store: Store) -> None:
     assert store.policies.read() == after
 
 
+def test_a_renamed_client_keeps_group_rules_and_pause(store: Store) -> None:
+    store.policies.change(lambda _: [(item, True) for item in ALL], NOW)
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".bad.test", scope="client:anna")
+    found = store.policies.rename_client("anna", "anne")
+    assert found == store.policies.read()
+    assert set(found.clients) == {"anne"}
+    assert found.clients["anne"].group == "kids"
+    assert list(found.pauses) == ["client:anne"]
+    assert [rule.scope for rule in store.lists.rules()] == ["client:anne"]
+
+
 def test_a_set_is_kept_until_the_feed_goes_on(open_store: Callable[[], Store]) -> None:
     one, other = open_store(), open_store()
     put(one, *ALL)
