@@ -77,6 +77,9 @@ def test_a_killed_worker_comes_back(pair: GatewayProcess, http_site: Origin) -> 
     first.send_signal(signal.SIGKILL)
     until("new worker", lambda: pair.status("proxy-0").get("pid", first.pid) != first.pid, 15.0)
     until("serving", lambda: pair.status("proxy-0").get("state") == "serving", 15.0)
+    now = pair.status("proxy-0")["pid"]
+    until("its number", lambda: pair.status("supervisor")["children"]["proxy-0"]["pid"] == now)
+    assert f"proxy-0 was started again as process {now}" in pair.log.read_text()
     for _ in range(10):
         assert pair.get(f"{http_site.base}/garden/1").status == 200
 
