@@ -7,8 +7,9 @@ connection is kept for four requests, as in `bench_browsing.py`, where a page ha
 `--per-connection 0` for all, so that there is nothing but requests. nginx is the origin; squid runs in one process without a
 cache, with ssl-bump and HTTPS on both sides, or with --http for plain HTTP. The filter has 200,000 blocked hosts, squidGuard the
 same; our decisions are logged. Ratios are those of rounds that follow each other, so that other work on the machine meets both.
-squid is one thread: its own CPU bounds the requests/s where the machine has cores for the others. Needs root, squid-openssl,
-nginx and python3; squidGuard where it is installed.
+squid is one thread: its own CPU bounds the requests/s where the machine has cores for the others. Where it has not, the CPU of
+all processes does, client and origin included: the last column has that of bare squid by that of the road, which the ratio of
+requests/s comes to where nothing else runs. Needs root, squid-openssl, nginx and python3; squidGuard where it is installed.
 """
 
 import argparse
@@ -26,7 +27,7 @@ import psutil
 import trustme
 from bench_proxy import free_port
 from filter_process import Filter
-from proxy_load import drive, origin
+from proxy_load import Origin, drive, origin
 
 from tests.e2e.e2e_gateway import until
 from tests.e2e.squid_process import Squid, helper_line, running_squid, shared_folder
@@ -55,6 +56,7 @@ class Road:
     beside: Sequence[psutil.Process] = ()
     rates: list[float] = field(default_factory=list)
     cpu_us: list[tuple[float, ...]] = field(default_factory=list)
+    ends_us: list[float] = field(default_factory=list)
 
     def cpu_s(self) -> tuple[float, ...]:
         """CPU of squid, of its helpers and of our daemon so far."""
@@ -141,7 +143,7 @@ def main() -> None:
                 _roads(room, daemon, domains, None if options.http else room / "own.pem", room / "origin-ca.pem") as roads,
             ):
                 ca = None if options.http else room / "own-ca.pem"
-                _measure(roads, site.ports[0 if options.http else 1], ca, options)
+                _measure(roads, site, ca, options)
         finally:
             running.stop()
 
@@ -152,12 +154,13 @@ def _daemon_of(state: Path) -> int:
     return int(json.loads((state / "run" / "integration.json").read_text())["pid"])
 
 
-def _measure(roads: list[Road], port: int, ca: Path | None, options: argparse.Namespace) -> None:
+def _measure(roads: list[Road], site: Origin, ca: Path | None, options: argparse.Namespace) -> None:
+    port = site.ports[0 if options.http else 1]
     numbers, requests = itertools.count(), options.requests
     for round_ in range(options.rounds + 1):
         for road in roads if round_ % 2 else reversed(roads):
             paths = [f"/{next(numbers)}/page.html?q={number}" for number in range(requests)]
-            before = road.cpu_s()
+            before, origin_before = road.cpu_s(), site.cpu_s()
             took = drive(
                 int(road.squid.address.rpartition(":")[2]),
                 port,
@@ -170,17 +173,20 @@ def _measure(roads: list[Road], port: int, ca: Path | None, options: argparse.Na
             )
             if round_:  # the first one warms up
                 road.rates.append(requests / took.seconds)
+                road.ends_us.append((took.cpu_s + site.cpu_s() - origin_before) / requests * 1e6)
                 road.cpu_us.append(tuple((now - then) / requests * 1e6 for now, then in zip(road.cpu_s(), before, strict=True)))
     bare = roads[0]
-    print("| road | requests/s | to bare squid | squid's own CPU, µs a request | to bare squid | helpers | daemon |")
-    print("|---|---|---|---|---|---|---|")
-    for road in roads:
+    print("| road | requests/s | to bare squid | squid's own CPU, µs a request | to bare squid | helpers | daemon | CPU of all |")
+    print("|---|---|---|---|---|---|---|---|")
+    whole = [[sum(part) + ends for part, ends in zip(road.cpu_us, road.ends_us, strict=True)] for road in roads]
+    for road, mine in zip(roads, whole, strict=True):
         ratio = statistics.median(one / other for one, other in zip(road.rates, bare.rates, strict=True))
         squid, helpers, daemon = (statistics.median(part) for part in zip(*road.cpu_us, strict=True))
         own = statistics.median(one[0] / other[0] for one, other in zip(road.cpu_us, bare.cpu_us, strict=True))
+        by_cpu = statistics.median(other / one for one, other in zip(mine, whole[0], strict=True))
         print(
             f"| {road.name} | {statistics.median(road.rates):,.0f} | {ratio:.2f} | {squid:.0f} | {own:.2f} "
-            f"| {helpers:.0f} | {daemon:.0f} |"
+            f"| {helpers:.0f} | {daemon:.0f} | {by_cpu:.2f} |"
         )
 
 
