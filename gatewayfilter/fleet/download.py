@@ -52,10 +52,10 @@ class Download:
     Args:
         folder: for the file, which is kept until it is complete; those of other snapshots are removed.
         part: the snapshot.
-        present: a snapshot whose blocks may be reused; may be missing or damaged.
+        present: snapshots whose blocks may be reused; may be missing or damaged.
     """
 
-    def __init__(self, folder: Path, part: SnapshotPart, present: Path) -> None:
+    def __init__(self, folder: Path, part: SnapshotPart, present: Sequence[Path]) -> None:
         self._folder = folder
         self._part = part
         self._present = present
@@ -75,7 +75,8 @@ class Download:
             self._reserve()
             with self._path.open("r+b") as file, _mapped(file.fileno()) as data:
                 held = [block_digest(data[at : at + size]) == want for (at, size), want in self._wanted()]
-                self._reuse(data, held)
+                for path in self._present:
+                    self._reuse(path, data, held)
                 missing = [number for number, done in enumerate(held) if not done]
                 fetched = sum(self._fetch_run(transport, data, run) for run in runs_of(missing))
                 data.flush()
@@ -111,14 +112,14 @@ class Download:
                 file.truncate(0)
                 raise
 
-    def _reuse(self, data: mmap.mmap, held: list[bool]) -> None:
-        """Copies blocks that the present snapshot has, too."""
+    def _reuse(self, path: Path, data: mmap.mmap, held: list[bool]) -> None:
+        """Copies blocks that a present snapshot has, too."""
         wanted: dict[bytes, list[int]] = {}
         for number, digest in enumerate(self._digests):
             if not held[number]:
                 wanted.setdefault(digest, []).append(number)
         try:
-            with self._present.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as old:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as old:
                 for at, size in spans(cut_segments(old), self._part.block_bytes):
                     block = old[at : at + size]
                     for number in wanted.pop(block_digest(block), ()):

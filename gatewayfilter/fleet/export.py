@@ -27,6 +27,9 @@ from gatewayfilter.engine.tables.kept_gate import KeptGate
 from gatewayfilter.errors import FleetError, SnapshotError
 from gatewayfilter.fleet.blocks import BLOCK_BYTES, block_digest, cut_segments, file_digest, spans
 from gatewayfilter.fleet.bundle import Bundle, write_bundle
+from gatewayfilter.fleet.deltas.canonical_form import canonical
+from gatewayfilter.fleet.deltas.chain import DeltaLink, extended
+from gatewayfilter.fleet.deltas.making import make_delta
 from gatewayfilter.fleet.keys import SigningKeys
 from gatewayfilter.fleet.manifest import LARGEST_BUNDLE, Manifest, SnapshotPart, is_blob_name, sign_manifest
 from gatewayfilter.model import PolicySet
@@ -52,6 +55,11 @@ class _State:
     before: tuple[str, ...] = ()
     source: str = ""
     part: dict[str, Any] | None = None
+    deltas: tuple[tuple[str, str, int], ...] = ()
+
+    def links(self) -> tuple[DeltaLink, ...]:
+        """Returns the deltas of the newest manifest."""
+        return tuple(DeltaLink(*link) for link in self.deltas)
 
 
 class Exporter:
@@ -100,20 +108,24 @@ class Exporter:
             return False
         blobs = self._folder / BLOBS
         blobs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = self._known_part(state, source) or self._write_snapshot(path)
+        part, links = self._known_part(state, source), state.links()
+        if part is None:
+            part = self._write_snapshot(path)
+            links = self._linked(state, part)
         replace_file(blobs / bundle_name, rules)
         sequence = max(state.sequence + 1, int(now))  # rises even where the state was lost
         expires_at = now + self._settings.valid_h * 3600 if self._settings.valid_h else None
-        manifest = Manifest(sequence, now, expires_at, __version__, keys.public, part, bundle_name, len(rules))
+        manifest = Manifest(sequence, now, expires_at, __version__, keys.public, part, bundle_name, len(rules), links)
         names = (part.name, bundle_name)
         before = state.names if state.names != names else state.before
         facts = {name: getattr(part, name) for name in SnapshotPart.__dataclass_fields__}
-        new = _State(sequence, now, inputs, names, before, source, {**facts, "blocks": part.blocks.hex()})
+        deltas = tuple((link.older, link.name, link.size) for link in links)
+        new = _State(sequence, now, inputs, names, before, source, {**facts, "blocks": part.blocks.hex()}, deltas)
         replace_file(self._folder / MANIFEST, sign_manifest(manifest, keys))
         replace_file(
             self._folder / _STATE, json.dumps({name: getattr(new, name) for name in _State.__dataclass_fields__}).encode()
         )
-        _prune(blobs, {*names, *before})
+        _prune(blobs, {*names, *before, *(link.name for link in links)})
         return True
 
     def _is_due(self, state: _State, now: float) -> bool:
@@ -125,6 +137,19 @@ class Exporter:
             return None
         facts = {**state.part, "segments": tuple(state.part["segments"]), "blocks": bytes.fromhex(state.part["blocks"])}
         return SnapshotPart(**facts)
+
+    def _linked(self, state: _State, part: SnapshotPart) -> tuple[DeltaLink, ...]:
+        """Returns the deltas that lead to a new snapshot, with that from the last exported one, which is written."""
+        blobs = self._folder / BLOBS
+        older = state.names[0] if state.names else ""
+        if older == part.name:
+            return state.links()
+        delta = make_delta(blobs / older, blobs / part.name) if older else None
+        if delta is None:
+            return ()
+        name = hashlib.sha256(delta).hexdigest()
+        replace_file(blobs / name, delta)
+        return extended(state.links(), DeltaLink(older, name, len(delta)), part.size)
 
     def _write_snapshot(self, path: Path) -> SnapshotPart:
         old = Snapshot.open(path, verify=True)
@@ -153,13 +178,18 @@ class Exporter:
         image = patch_snapshot(old, gate, changes, (), policies=PolicySet(), feed_seq=0, created_at=made_at, notes=notes)
         sections = dict(image.sections)
         sections["meta"] = as_json({**json.loads(bytes(sections["meta"])), "patches": 0})
-        return replace(image, sections=tuple(sections.items()))
+        checksums = image.checksums
+        if changes or old.meta["patches"]:
+            sections, checksums = canonical(sections), {}
+        return replace(image, sections=tuple(sections.items()), checksums=checksums)
 
     def _read_state(self) -> _State:
         try:
             document = dict(json.loads((self._folder / _STATE).read_bytes()))
             state = _State(**document)
-            return replace(state, names=tuple(state.names), before=tuple(state.before), sequence=int(state.sequence))
+            deltas = tuple((str(older), str(name), int(size)) for older, name, size in state.deltas)
+            names, before = tuple(state.names), tuple(state.before)
+            return replace(state, names=names, before=before, sequence=int(state.sequence), deltas=deltas)
         except (OSError, ValueError, TypeError):
             return _State()
 

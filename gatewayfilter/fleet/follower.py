@@ -18,7 +18,10 @@ from gatewayfilter.engine.snapshot.format import VERSION
 from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.errors import FleetError, GatewayFilterError, PolicyError, SnapshotError, StoreError
 from gatewayfilter.fleet.adoption import Adopter
+from gatewayfilter.fleet.blocks import file_digest
 from gatewayfilter.fleet.bundle import Bundle, read_bundle
+from gatewayfilter.fleet.deltas.catching_up import CaughtUp, catch_up, discard
+from gatewayfilter.fleet.deltas.chain import links_from
 from gatewayfilter.fleet.download import ContentError, DiskError, Download
 from gatewayfilter.fleet.folder import FleetFolder
 from gatewayfilter.fleet.follower_state import REFUSALS, Fault, FollowerState, StateFile
@@ -209,10 +212,15 @@ class Follower:
 
     def _take_snapshot(self, manifest: Manifest) -> None:
         part, base = manifest.snapshot, self._folder.base
-        if not _is_whole(base, part.name):
-            found = Download(self._folder.incoming, part, base).fetch(self._transport)
-            self._counters.add("fleet_bytes", found.fetched)
-            self.state = replace(self.state, fetched=found.fetched)
+        held = _name_of(base)
+        if held != part.name:
+            made = self._caught_up(manifest, held)
+            present = (base,) if made.path is None else (made.path, base)
+            found = Download(self._folder.incoming, part, present).fetch(self._transport)
+            fetched = made.fetched + found.fetched
+            self._counters.add("fleet_bytes", fetched)
+            self.state = replace(self.state, fetched=fetched)
+            discard(self._folder.incoming)
             _try_out(found.path)
             try:
                 found.path.rename(base)
@@ -221,10 +229,15 @@ class Follower:
             _log.info(
                 "fetched snapshot %d of the fleet's publisher: %d bytes, %d were at hand",
                 manifest.sequence,
-                found.fetched,
+                fetched,
                 found.reused,
             )
         self._publish_if_due()
+
+    def _caught_up(self, manifest: Manifest, held: str) -> CaughtUp:
+        """Returns what deltas make of the snapshot at hand; nothing where a download was begun, which needs no more of them."""
+        links = links_from(manifest.deltas, held)
+        return catch_up(self._folder.incoming, self._folder.base, links, manifest.snapshot.size, self._transport.blob)
 
     def _publish_if_due(self) -> None:
         base = self._folder.base
@@ -297,12 +310,12 @@ def _one_line(text: str) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in text[:_LONGEST_SENTENCE])
 
 
-def _is_whole(path: Path, name: str) -> bool:
+def _name_of(path: Path) -> str:
+    """Returns the SHA-256 of a file in hexadecimal digits, `""` where it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == name
+        return file_digest(path).hex()
     except OSError:
-        return False
+        return ""
 
 
 def _try_out(path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.blocks import DIGEST_BYTES, spans
+from gatewayfilter.fleet.deltas.chain import MOST_LINKS, SHARE, DeltaLink
 from gatewayfilter.fleet.keys import MOST_KEYS, SigningKeys, is_signed
 from gatewayfilter.fleet.public_keys import parse_public_key, write_public_key
 
@@ -70,6 +71,7 @@ class Manifest:
         snapshot: the lists.
         bundle: SHA-256 of the rules and policies in hexadecimal digits, `""` where none are shared.
         bundle_size: their length in bytes.
+        deltas: lead from earlier snapshots to this one, each to the next; programs before them pass them over.
     """
 
     sequence: int
@@ -80,6 +82,7 @@ class Manifest:
     snapshot: SnapshotPart
     bundle: str
     bundle_size: int
+    deltas: tuple[DeltaLink, ...] = ()
 
 
 def is_blob_name(name: str) -> bool:
@@ -139,6 +142,7 @@ def _to_json(manifest: Manifest) -> dict[str, object]:
             "blocks": b64encode(part.blocks).decode("ascii"),
         },
         "bundle": {"name": manifest.bundle, "size": manifest.bundle_size},
+        "deltas": [[link.older, link.name, link.size] for link in manifest.deltas],
     }
 
 
@@ -162,6 +166,7 @@ def _from_json(document: Mapping[str, Any]) -> Manifest:
         ),
         str(bundle["name"]),
         int(bundle["size"]),
+        tuple(DeltaLink(str(older), str(name), int(size)) for older, name, size in document.get("deltas", ())),
     )
 
 
@@ -180,6 +185,9 @@ def _check(manifest: Manifest) -> None:
         and all(length > 0 for length in part.segments)
         and sum(part.segments) == part.size
         and sum(-(-length // part.block_bytes) for length in part.segments) * DIGEST_BYTES == len(part.blocks)
+        and len(manifest.deltas) <= MOST_LINKS
+        and all(is_blob_name(link.older) and is_blob_name(link.name) and link.size > 0 for link in manifest.deltas)
+        and sum(link.size for link in manifest.deltas) <= part.size // SHARE
     )
     if not whole:
         raise FleetError("the manifest is signed, but contradicts itself")

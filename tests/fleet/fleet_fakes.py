@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -90,7 +90,10 @@ class Publisher:
 
 
 class FolderTransport(Transport):
-    """Reads an export; `cut` ends each transfer after so many bytes, `flip` changes one byte of each."""
+    """Reads an export; `cut` ends each transfer after so many bytes, `flip` changes one byte of each.
+
+    `blobs` are the names and lengths of the whole files that were read, `spoil` changes them.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__("http://127.0.0.1:9", "")
@@ -100,6 +103,8 @@ class FolderTransport(Transport):
         self.flip = False
         self.fetched = 0
         self.spans: list[tuple[int, int]] = []
+        self.blobs: dict[str, int] = {}
+        self.spoil: Callable[[bytes], bytes] = bytes
         self.reports: list[bytes] = []
 
     def manifest(self, etag: str, most: int) -> Answer:
@@ -110,7 +115,9 @@ class FolderTransport(Transport):
         return Answer(304, etag, b"") if etag == tag else Answer(200, tag, body)
 
     def blob(self, name: str, most: int) -> bytes:
-        return (self.folder / "blobs" / name).read_bytes()
+        data = self.spoil((self.folder / "blobs" / name).read_bytes())
+        self.blobs[name] = len(data)
+        return data
 
     def span(self, name: str, begin: int, length: int) -> Iterator[bytes]:
         self.spans.append((begin, length))

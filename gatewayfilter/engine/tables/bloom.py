@@ -12,6 +12,7 @@ Deviation: double hashing of one digest instead of further salted digests: the s
 
 import math
 import mmap
+from collections.abc import Sequence
 from enum import Enum
 from struct import Struct
 
@@ -66,13 +67,25 @@ def build_bloom(digests: NDArray[np.uint8], error_rate: float) -> bytes:
         ValueError: the rate is not between 0 and 1.
     """
     bits, positions = optimal_size(len(digests), error_rate)
-    start, step = starts_and_steps(digests, bits)
+    return filled_bloom(bits, positions, [digests])
+
+
+def filled_bloom(bits: int, positions: int, parts: Sequence[NDArray[np.uint8]]) -> bytes:
+    """Returns a Bloom section of a given size: m bits, k positions a digest, and as n the digests of all parts.
+
+    Args:
+        bits: m, a multiple of 8.
+        positions: k.
+        parts: of shape (n, 16) each.
+    """
     marks = np.zeros(bits, dtype=np.bool_)
-    for _ in range(positions):
-        marks[start] = True
-        start += step
-        np.subtract(start, np.uint64(bits), out=start, where=start >= bits)
-    return pack_bloom(bits, positions, len(digests), np.packbits(marks, bitorder="little").tobytes())
+    for digests in parts:
+        start, step = starts_and_steps(digests, bits)
+        for _ in range(positions):
+            marks[start] = True
+            start += step
+            np.subtract(start, np.uint64(bits), out=start, where=start >= bits)
+    return pack_bloom(bits, positions, sum(map(len, parts)), np.packbits(marks, bitorder="little").tobytes())
 
 
 def pack_bloom(bits: int, positions: int, count: int, held: bytes) -> bytes:

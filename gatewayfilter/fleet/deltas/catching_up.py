@@ -1,0 +1,70 @@
+"""Catching up by deltas: a follower makes the publisher's snapshot from its own, as far as that goes.
+
+Whatever fails, nothing is lost: the caller fetches by blocks what could not be made.
+"""
+
+import hashlib
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gatewayfilter.errors import FleetError
+from gatewayfilter.fleet.deltas.chain import DeltaLink
+from gatewayfilter.fleet.deltas.rebuilding import rebuild
+
+_log = logging.getLogger(__name__)
+
+_MADE: Final = ".made"
+_FILES: Final = 4
+"""Files of the size of a snapshot that need room: two that are made by deltas, the download, and what is published."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What was made: the file (`None` for none), and the bytes of deltas that were fetched."""
+
+    path: Path | None
+    fetched: int
+
+
+def catch_up(folder: Path, base: Path, links: Sequence[DeltaLink], most: int, fetch: Callable[[str, int], bytes]) -> CaughtUp:
+    """Returns what deltas make of a snapshot. The file is not verified, and is the caller's to remove (`discard`).
+
+    Args:
+        folder: for files.
+        base: the snapshot that the first delta is applied to, verified.
+        links: the deltas, in order.
+        most: bytes of a snapshot, at most.
+        fetch: returns a file by name and length.
+    """
+    fetched, present = 0, base
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        discard(folder)
+        if not links or shutil.disk_usage(folder).free < _FILES * most:
+            return CaughtUp(None, 0)
+        for number, link in enumerate(links):
+            data = fetch(link.name, link.size)
+            fetched += len(data)
+            _refuse_other(data, link)
+            made = folder / f"{number % 2}{_MADE}"
+            rebuild(present, data, made, most)
+            present = made
+    except (FleetError, OSError) as error:
+        _log.info("the publisher's changes could not be used, blocks are fetched: %s", error)
+        return CaughtUp(None, fetched)
+    return CaughtUp(present, fetched)
+
+
+def _refuse_other(data: bytes, link: DeltaLink) -> None:
+    if hashlib.sha256(data).hexdigest() != link.name:
+        raise FleetError("a delta is not as signed")
+
+
+def discard(folder: Path) -> None:
+    """Removes what deltas have made."""
+    for path in folder.glob(f"*{_MADE}"):
+        path.unlink(missing_ok=True)
