@@ -22,6 +22,7 @@ HEAD_BYTES: Final = 40
 _MAC: Final = slice(2, 18)
 _HITS: Final = slice(18, 26)
 _EXPIRY: Final = slice(26, HEAD_BYTES)
+_read_json: Final = json.JSONDecoder().decode
 _LATEST: Final = 9_999_999_999.0
 TAGS: Final = tuple(f"{number:02x}" for number in range(64))
 """Hash tags: keys of one tag lie in one slot, so that one command reads them all."""
@@ -66,7 +67,7 @@ class ValueCodec:
         if not hmac.compare_digest(value[_MAC], self._mac(content, value[1:2], text)):
             return None
         try:
-            document, judge, words, url, judged_at = json.loads(text)
+            document, judge, words, url, judged_at = _read_json(text.decode())
             hits, expires_at = int(value[_HITS], 16), float(value[_EXPIRY])
             if not math.isfinite(expires_at) or bool(judge) != (value[1:2] == b"P"):
                 return None

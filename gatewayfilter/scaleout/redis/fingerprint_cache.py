@@ -119,17 +119,23 @@ class RedisFingerprintCache:
             found[content] = fingerprint
 
     def _read(self, contents: Sequence[ContentId], client: Client) -> list[tuple[ContentId, bytes]]:
-        by_tag = _by_tag(contents)
         found: list[tuple[ContentId, bytes]] = []
-        for node, tags in self._nodes(client, by_tag):
+        for node, groups in self._together(client, contents):
             with node.pipeline(transaction=False) as pipeline:
                 pipeline.script_load(_READ)
-                for tag in tags:
-                    keys = [key_of(self._space, content) for content in by_tag[tag]]
+                for group in groups:
+                    keys = [key_of(self._space, content) for content in group]
                     pipeline.evalsha(_READ_SHA, len(keys), *keys)
-                for tag, values in zip(tags, pipeline.execute()[1:], strict=True):
-                    found += zip(by_tag[tag], values, strict=True)
+                for group, values in zip(groups, pipeline.execute()[1:], strict=True):
+                    found += zip(group, values, strict=True)
         return found
+
+    def _together(self, client: Client, contents: Sequence[ContentId]) -> list[tuple[Redis, list[Sequence[ContentId]]]]:
+        """Returns the contents that one command can read, by node: those of a tag in a cluster, all of one server."""
+        if not self._connection.is_cluster:
+            return [(self._connection.of_node(client, ""), [contents])]
+        by_tag = _by_tag(contents)
+        return [(node, [by_tag[tag] for tag in tags]) for node, tags in self._nodes(client, by_tag)]
 
     def _run(self, script: str, calls: Mapping[ContentId, Sequence[Any]]) -> None:
         """Runs a script for each content, in one pipeline a node. It is loaded with the pipeline: a new master lacks it."""
