@@ -132,8 +132,9 @@ class BatchDecider:
         numbers[rows] = alike[members]
         does = np.array([found.does for found in classes], np.int8)[members]
         blocked = self._tested(batch, rows, members, classes, does, verdicts, numbers)
-        flags = batch.urls.flags[rows]
-        for place in np.flatnonzero((does & ALLOWS != 0) & (flags & (SPELLED | SLASH) != 0)).tolist():
+        other = SPELLED | SLASH if self.wants_digests else SPELLED  # a slash counts for entries of lists alone
+        may_differ = batch.urls.flags[rows] & other != 0
+        for place in np.flatnonzero((does & ALLOWS != 0) & may_differ).tolist():
             row, of = int(rows[place]), classes[members[place]]
             if row not in blocked and self._may_be_blocked_otherwise(batch.request(row, of), of.pair):
                 numbers[row] = UNDECIDED

@@ -29,6 +29,7 @@ from gatewayfilter.scaleout.spark.output_folder import COUNT_COLUMNS, OutputFold
 from gatewayfilter.scaleout.spark.partition_answers import Wanted, answer_partition, keys_of
 from gatewayfilter.scaleout.spark.partition_counts import COUNTS, DEAD, RECORDS, PartitionCounts
 from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, decide_batch, with_verdicts
+from gatewayfilter.scaleout.stream.batch_process import set_up_process
 from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
 from gatewayfilter.scaleout.stream.worker.answers import Places
 
@@ -236,6 +237,7 @@ def answer_task(
         ranges: of the whole micro-batch.
         batches: `id` is the number of a range.
     """
+    set_up_process()
     rules = _opened(_Sent(sent, version), off_categories)
     for batch in batches:
         for number in batch["id"].to_pylist():
@@ -246,6 +248,7 @@ def decide_partition(
     sent: Broadcast[bytes], version: str, off_categories: tuple[str, ...], window_s: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yields the batches of a partition with their verdicts, and its counts; runs in Spark's Python workers."""
+    set_up_process()
     rules = _opened(_Sent(sent, version), off_categories)
     counts = PartitionCounts(window_s)
     parts = pa.array([RECORDS, DEAD])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING
 
+from gatewayfilter.scaleout.stream.batch_process import set_up_process
 from gatewayfilter.scaleout.stream.rule_set import RuleFolder
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.worker.answers import Answering
@@ -55,6 +56,7 @@ def serve(options: ServiceOptions, off_categories: tuple[str, ...] = ()) -> None
     answering = Answering(reader_of(form), form is TrafficFormat.JSON, options.blocked_only, window_s, options.together)
     topics = Topics(options.topics, options.output, options.dead, options.counts)
     kafka = WorkerOptions(options.brokers, options.group, topics, options.batch, options.properties)
+    set_up_process()
     meters = Meters()
     if options.metrics:
         meters.listen(options.metrics)
