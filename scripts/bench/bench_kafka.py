@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -142,9 +143,12 @@ def worker(broker: KafkaBroker, folder: Path, count: int, name: str, *more: str)
     command += ["--counts", "counts", "--rules", str(folder / "snapshot"), *more]
     reader = kafka.Consumer({"bootstrap.servers": broker.address, "group.id": group, "enable.auto.commit": False})
     parts = [kafka.TopicPartition("traffic", number) for number in range(PARTITIONS)]
+    known = [0] * PARTITIONS
 
     def committed() -> int:
-        return sum(max(0, part.offset) for part in reader.committed(parts, 20))
+        with suppress(kafka.KafkaException):  # a broker that has just started may not have its coordinator yet
+            known[:] = [max(0, part.offset) for part in reader.committed(parts, 20)]
+        return sum(known)
 
     measured(command, folder, name, count, committed)
     reader.close()
