@@ -54,8 +54,8 @@ COUNT: Final = pa.schema(
     ]
 )
 """The columns of files of counts."""
-_DIGITS: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
-_SHIFTS: Final = np.arange(60, -1, -4, dtype=np.uint64)
+_DIGITS: Final = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
+"""The hexadecimal digits of each byte, two at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +221,11 @@ def _stored(column: Any, kind: pa.DataType) -> Any:
 
 def keys_of(places: Places, rows: NDArray[np.int64]) -> Any:
     """Returns the keys of answers as a column: `Places.key` of each row."""
-    prefixes = np.frombuffer(b"".join(places.prefixes()), np.uint8).reshape(-1, 16)[rows]
-    offsets = np.array(places.offsets, np.uint64)[rows]
-    digits = _DIGITS[(offsets[:, None] >> _SHIFTS & np.uint64(15)).astype(np.intp)]
-    text = np.hstack((prefixes, digits))
+    text = np.empty((len(rows), 32), np.uint8)
+    alike = len(set(places.partitions)) == 1  # as in a range of offsets
+    prefixes = np.frombuffer(places.part(0, 1).prefixes()[0] if alike else b"".join(places.prefixes()), np.uint8)
+    text[:, :16] = prefixes if alike else prefixes.reshape(-1, 16)[rows]
+    offsets = np.array(places.offsets, np.uint64)[rows].astype(">u8").view(np.uint8).reshape(-1, 8)
+    text[:, 16:] = _DIGITS[offsets].view(np.uint8)
     begins = np.arange(len(rows) + 1, dtype=np.int32) * 32
-    return pa.StringArray.from_buffers(len(rows), pa.py_buffer(begins), pa.py_buffer(np.ascontiguousarray(text)))
+    return pa.StringArray.from_buffers(len(rows), pa.py_buffer(begins), pa.py_buffer(text))

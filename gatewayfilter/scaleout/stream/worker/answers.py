@@ -154,8 +154,9 @@ class Answering:
         fragments, numbers = [_fragment(verdict, version) for verdict in decided.verdicts], decided.numbers
         rows = np.asarray(read.rows, np.int64)[wanted]
         known = read.braces[rows] if self.splices and read.braces is not None else np.full(len(rows), -1, np.int32)
+        every = len(rows) == len(values)  # rows ascend: these are all, in their order
         at, braces = rows.tolist(), known.tolist()
-        texts = [values[row] for row in at]
+        texts = list(values) if every else [values[row] for row in at]
         for number in np.flatnonzero(known < 0).tolist():
             if self.splices:
                 record = json.loads(texts[number].decode("utf-8-sig"))
@@ -166,7 +167,7 @@ class Answering:
             braces[number] = len(texts[number]) - 1
         prefixes, offsets = places.prefixes(), places.offsets
         behind = [fragments[number] for number in numbers[wanted].tolist()]
-        keys = [prefixes[row] for row in at], [offsets[row] for row in at]
+        keys = (prefixes, offsets) if every else ([prefixes[row] for row in at], [offsets[row] for row in at])
         if self.together > 1:
             return pack(texts, braces, behind, *keys, self.together)
         return splice(texts, braces, behind, *keys)
