@@ -47,10 +47,15 @@ checkout, folder, port, authority, *lists = sys.argv[1:]
 sys.path[:0] = [checkout, checkout + "/scripts/bench"]
 from bench_proxy import publish_lists, worker_parts
 from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.processes.supervision.gc_tuning import freeze_startup
 from gatewayfilter.proxy.worker import run_worker
+def parts(settings):  # a checkout whose own does not tune the collector as `gatewayfilter run` does
+    found = worker_parts(settings)
+    freeze_startup()
+    return found
 publish_lists(folder, lists)
 proxy = ProxySettings(listen="127.0.0.1:" + port, upstream_ca=Path(authority))
-run_worker(0, Settings(data_dir=Path(folder), proxy=proxy), worker_parts)
+run_worker(0, Settings(data_dir=Path(folder), proxy=proxy), parts)
 """
 _SESSION: Final = 5
 """Pages that share a browser context."""

@@ -39,6 +39,7 @@ from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Source
+from gatewayfilter.processes.supervision.gc_tuning import freeze_startup, trim_regularly
 from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.worker import run_worker
 from gatewayfilter.store import Store
@@ -101,10 +102,13 @@ def publish_lists(folder: str, lists: Sequence[str]) -> None:
 
 
 def worker_parts(settings: Settings) -> WorkerComponents:
-    """Returns what the worker runs: all filters, the log and the frontier."""
+    """Returns what the worker runs: all filters, the log and the frontier. Garbage is collected as in `gatewayfilter run`."""
     snapshots = SnapshotFolder(settings.data_dir / "snapshots")
     engine = FilterEngine(snapshots.open_newest()[0])
-    return assemble_components(settings, engine, snapshots, Store.open(settings.store_url))
+    parts = assemble_components(settings, engine, snapshots, Store.open(settings.store_url))
+    freeze_startup()
+    trim_regularly()
+    return parts
 
 
 @dataclass
