@@ -165,13 +165,13 @@ class ReachGuard:
         return self._hosts.enforced_address(host, client, _user.get()) or host
 
     def known_addresses(self, data: ServerConnectionHookData) -> Container[str]:
-        """Returns the addresses that a connection may lead to now, as `admitted_here`; none where they have to be looked up."""
+        """Returns the addresses that an open connection may lead to, as `admitted_here`; none where they have to be looked up."""
         assert data.server.address is not None
         host, port = data.server.address[:2]
         client, user = _client_of(data), self._logged_in.get(data.client.id, "")
         led_to = (self._hosts.enforced_address(host, client, user) if self._hosts is not None else None) or host
         try:
-            found = known_addresses(asyncio.get_running_loop(), led_to, port)
+            found = known_addresses(asyncio.get_running_loop(), led_to, port, is_open=True)
         except (OSError, UnicodeError):  # whoever connects tells the client
             return ()
         if found is None or self._has_parent:

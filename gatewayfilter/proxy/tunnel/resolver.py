@@ -1,7 +1,8 @@
 """The worker's DNS cache: concurrent queries for one name are merged, and answers are kept for a few seconds.
 
 A browser opens several connections to a site at once. The system's resolver gives no lifetimes, so answers are kept for
-less time than any useful one: addresses for ten seconds, failures for two.
+less time than any useful one: addresses for ten seconds, failures for two. Only the choice among connections that are open
+already may go by an older answer: no connection is made by it.
 """
 
 import asyncio
@@ -13,6 +14,8 @@ from typing import Any, Final, cast
 
 _KEEP_S: Final = 10.0
 _KEEP_FAILURE_S: Final = 2.0
+FOR_OPEN_S: Final = 60.0
+"""How old an answer may be by which an open connection is used again; browsers keep answers of the system for as long."""
 _MOST_KEPT: Final = 4096
 
 type AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
@@ -60,17 +63,25 @@ class Resolver:
             answer.add_done_callback(lambda done: self._keep(key, done))
         return await asyncio.shield(answer)  # a cancelled caller must not cancel the query for the others
 
-    def known(self, host: str, port: int) -> list[AddressInfo] | None:
+    def known(self, host: str, port: int, *, is_open: bool = False) -> list[AddressInfo] | None:
         """Returns the TCP addresses of a host that are remembered, `None` when they are not.
+
+        Args:
+            host: its name.
+            port: TCP port.
+            is_open: for a connection that is open already: an answer of the last `FOR_OPEN_S` seconds will do.
 
         Raises:
             OSError: it is remembered that there are none.
         """
-        return self._remembered((host, port, 0, socket.SOCK_STREAM, 0, 0))
+        return self._remembered((host, port, 0, socket.SOCK_STREAM, 0, 0), FOR_OPEN_S - _KEEP_S if is_open else 0.0)
 
-    def _remembered(self, key: tuple[Any, ...]) -> list[AddressInfo] | None:
+    def _remembered(self, key: tuple[Any, ...], longer_s: float = 0.0) -> list[AddressInfo] | None:
         known = self._known.get(key)
-        if known is None or self._clock() >= known[0]:
+        if known is None:
+            return None
+        late_s = self._clock() - known[0]
+        if late_s >= 0.0 and (late_s >= longer_s or isinstance(known[1], OSError)):
             return None
         if isinstance(known[1], OSError):
             raise type(known[1])(*known[1].args)
@@ -90,13 +101,14 @@ class Resolver:
         self._known[key] = (until, done.result() if error is None else error)
 
 
-def known_addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> list[AddressInfo] | None:
+def known_addresses(loop: asyncio.AbstractEventLoop, host: str, port: int, *, is_open: bool = False) -> list[AddressInfo] | None:
     """Returns the TCP addresses of a host without a query: those of an IP literal, or cached ones.
 
     Args:
         loop: the loop with the `Resolver` that may have cached them.
         host: as for `addresses_of`.
         port: TCP port.
+        is_open: as for `Resolver.known`.
 
     Raises:
         OSError: it is remembered that there are none.
@@ -105,7 +117,7 @@ def known_addresses(loop: asyncio.AbstractEventLoop, host: str, port: int) -> li
     if ":" in bare or bare[-1:].isdigit():
         return _literal(bare, port)
     resolver = getattr(loop.getaddrinfo, "__self__", None)
-    return resolver.known(bare, port) or None if isinstance(resolver, Resolver) else None
+    return resolver.known(bare, port, is_open=is_open) or None if isinstance(resolver, Resolver) else None
 
 
 @lru_cache(maxsize=1024)

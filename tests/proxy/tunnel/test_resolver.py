@@ -124,3 +124,24 @@ async def test_what_is_remembered_is_at_hand(asked: Asked, clock: Clock) -> None
         await look_up("bad.example")
     with pytest.raises(OSError, match="not known"):
         known_addresses(loop, "bad.example", 443)
+
+
+async def test_open_connections_go_by_an_older_answer(asked: Asked, clock: Clock) -> None:
+    loop = asyncio.get_running_loop()
+    found = await look_up("a.example")
+    for now, new, open_already in ((9.9, found, found), (10.0, None, found), (59.9, None, found), (60.0, None, None)):
+        clock.now = now
+        assert known_addresses(loop, "a.example", 443) == new
+        assert known_addresses(loop, "a.example", 443, is_open=True) == open_already
+    assert asked.names == ["a.example"]
+
+
+async def test_a_failure_holds_no_longer_for_open_connections(asked: Asked, clock: Clock) -> None:
+    loop = asyncio.get_running_loop()
+    with pytest.raises(OSError, match="not known"):
+        await look_up("bad.example")
+    with pytest.raises(OSError, match="not known"):
+        known_addresses(loop, "bad.example", 443, is_open=True)
+    clock.now = 2.0
+    assert known_addresses(loop, "bad.example", 443, is_open=True) is None
+    assert asked.names == ["bad.example"]
