@@ -157,6 +157,14 @@ class ListStore(Protocol):
         """Yields all learned entries, expired ones included."""
         ...
 
+    def learned_kinds(self) -> dict[tuple[ListAction, str], int]:
+        """Returns the number of learned entries of each action and category, expired ones included."""
+        ...
+
+    def learned_with(self, part: str, most: int | None = None) -> list[LearnedEntry]:
+        """Returns learned entries in whose URL a text stands, capitals or not; at most `most`."""
+        ...
+
     def blocked_between(self, since: float, until: float, most: int) -> tuple[list[LearnedEntry], int]:
         """Returns the newest learned entries of a time span that block, at most `most`, and the number of all of them."""
         ...

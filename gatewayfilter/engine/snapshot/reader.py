@@ -299,6 +299,11 @@ class Snapshot:
         """
         return self.records.find(digest)
 
+    def listed_by(self, digest: bytes) -> frozenset[int]:
+        """Returns every source whose entries include this digest, by index in `sources`, whatever their action."""
+        sets = (table.find(digest) for table in self.tables.values())
+        return frozenset(index for found in sets if found is not None for index in self.source_sets[found])
+
     def section(self, name: str) -> memoryview:
         """Returns a section in place. Its bytes are verified only in a snapshot opened with `verify`."""
         section = self._sections[name]

@@ -59,12 +59,13 @@ def list_counts(settings: Settings, store: Store, now: float, engine: FilterEngi
         engine: in use; `None` opens one.
     """
     rules = store.lists.rules()
-    learned = Counter((entry.action.value, entry.category) for entry in store.lists.learned())
     own = Counter((rule.action.value, rule.kind.value) for rule in rules)
     return ListCounts(
         own=tuple(OwnCount(action, kind, count) for (action, kind), count in sorted(own.items())),
         own_expired=sum(rule.expires_at is not None and rule.expires_at <= now for rule in rules),
         own_off=sum(not rule.enabled for rule in rules),
-        learned=tuple(LearnedCount(action, category, count) for (action, category), count in sorted(learned.items())),
+        learned=tuple(
+            LearnedCount(action, category, count) for (action, category), count in sorted(store.lists.learned_kinds().items())
+        ),
         snapshot=(engine or open_engine(settings, store)).snapshot.info,
     )

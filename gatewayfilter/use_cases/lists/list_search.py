@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Request, ResourceType
-from gatewayfilter.sources.search import lines_about, lines_with_text
-from gatewayfilter.urls import parse_loose_url, parse_url
+from gatewayfilter.sources.publish import mark_of_inputs
+from gatewayfilter.sources.search import covering_keys, lines_about, lines_with_text
+from gatewayfilter.urls import digest_of, parse_loose_url, parse_url
 from gatewayfilter.wiring import open_engine, subscriptions
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ def search_lists(
     partial: bool = False,
     progress: Progress | None = None,
     engine: FilterEngine | None = None,
+    most_learned: int | None = None,
 ) -> SearchResult:
-    """Searches every list; sources that are switched off, too. Reads each list as a whole: seconds with millions of entries.
+    """Searches every list; sources that are switched off, too.
+
+    For a host or URL the snapshot names the lists that have it, where it was made of the lists as they are: others are not read.
+    Reading takes some 0.2 s of CPU for 100 MB.
 
     Args:
         settings: the settings.
@@ -97,11 +102,12 @@ def search_lists(
         partial: searches the lines of the sources for the text, too, in place of what applies to the host or URL.
         progress: called with what is being searched.
         engine: in use; `None` opens one.
+        most_learned: learned entries that are returned, `None` for all.
     """
     url = _url(text)
     known = subscriptions(settings)
     own = tuple(_own(store.lists.rules(), text, url))
-    learned = tuple(entry for entry in store.lists.learned() if _holds(entry, text.strip().lower()))
+    learned = tuple(store.lists.learned_with(text.strip(), most_learned))
     search = _SourceSearch(known, progress)
     if partial:
         found = tuple(search.lines(lambda item: islice(lines_with_text(item, text.strip()), _MOST_LINES)))
@@ -140,25 +146,29 @@ def _url(text: str) -> Url | None:
         return None
 
 
-def _holds(entry: LearnedEntry, part: str) -> bool:
-    return part in entry.url.lower() or part in entry.key
-
-
 def _own(rules: Sequence[ManualRule], text: str, url: Url | None) -> list[FoundRule]:
     """Returns the entries that apply to the URL, switched off, expired and splicing ones included, or hold the text."""
     part = text.strip().lower()
-    found = [FoundRule(rule, url is not None and _covers(rule, url)) for rule in rules]
+    covering = _covering(rules, url) if url is not None else frozenset()
+    found = [FoundRule(rule, rule.rule_id in covering) for rule in rules]
     return [item for item in found if item.covers or part in f"{item.rule.pattern} {item.rule.comment}".lower()]
 
 
-def _covers(rule: ManualRule, url: Url) -> bool:
-    action = ListAction.BLOCK if rule.action is ListAction.SPLICE else rule.action
-    alone = ManualRules([replace(rule, enabled=True, expires_at=None, action=action)])
-    return bool(alone.matching(url, alone.for_host(url), 0.0))
+def _covering(rules: Sequence[ManualRule], url: Url) -> frozenset[int]:
+    """Returns the numbers of the rules that apply to the URL, as if all were switched on, had no end, and none spliced."""
+    every = ManualRules(
+        replace(rule, enabled=True, expires_at=None, action=ListAction.BLOCK if rule.action is ListAction.SPLICE else rule.action)
+        for rule in rules
+    )
+    return frozenset(rule.rule_id for rule in every.matching(url, every.for_host(url), 0.0))
 
 
 def _about(engine: FilterEngine, search: _SourceSearch, url: Url) -> Iterator[FoundLine]:
-    found = [*search.lines(lambda item: lines_about(item, url)), *_adblock(engine, search.known, url)]
+    listed = _listed(engine, search.known, covering_keys(url))
+    found = [
+        *search.lines(lambda item: lines_about(item, url, listed.get(item.source.name) if listed is not None else None)),
+        *_adblock(engine, search.known, url),
+    ]
     yield from found
     # A snapshot may come from elsewhere, or hold what a source held before: then it has the list, but the line cannot be found.
     named = {item.source for item in found}
@@ -167,6 +177,20 @@ def _about(engine: FilterEngine, search: _SourceSearch, url: Url) -> Iterator[Fo
         name = verdict.source_list if verdict else ""
         if verdict and name and name not in named and not name.startswith("learned:"):
             yield FoundLine(name, True, verdict.category, verdict.action.value, verdict.line, verdict.rule, verdict.rule)
+
+
+def _listed(engine: FilterEngine, known: Subscriptions, keys: frozenset[str]) -> dict[str, frozenset[str]] | None:
+    """Returns the keys by which each enabled list has a URL; `None` where the snapshot is of other lists than there are now."""
+    snapshot, files = engine.snapshot, known.files()
+    if snapshot.meta["notes"].get("inputs") != mark_of_inputs(files):
+        return None
+    found: dict[str, set[str]] = {item.source.name: set() for item in files}
+    for key in keys:
+        for index in snapshot.listed_by(digest_of(key)):
+            source = snapshot.sources[index]
+            if not source.learned:
+                found[source.name].add(key)
+    return {name: frozenset(of_list) for name, of_list in found.items()}
 
 
 def _adblock(engine: FilterEngine, known: Subscriptions, url: Url) -> list[FoundLine]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gatewayfilter import wiring
 from gatewayfilter.use_cases.url_check import UrlCheck, check_url
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gatewayfilter.config import Settings
     from gatewayfilter.engine.filter_engine import FilterEngine
     from gatewayfilter.model import Request
+    from gatewayfilter.store import Store
 
 
 def check(settings: bytes, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
@@ -55,6 +56,25 @@ def resolvers(settings: bytes, now: float) -> tuple[int, int]:
     return _checker(settings).resolvers(now)
 
 
+def count_entries(settings: bytes, now: float) -> dict[str, Any]:
+    """Returns how many entries there are, as `list_jobs.counts`; arguments and exceptions as `check`."""
+    from gatewayfilter.use_cases.lists.list_jobs import counts  # noqa: PLC0415  when it is asked for
+
+    return counts(*_checker(settings).parts(now), now)
+
+
+def search_entries(settings: bytes, text: str, now: float, *, partial: bool) -> dict[str, Any]:
+    """Returns which lists have a host, URL or text, as `list_jobs.search`.
+
+    Raises:
+        SnapshotError: no lists were published yet.
+        StoreError: the database refuses.
+    """
+    from gatewayfilter.use_cases.lists.list_jobs import search  # noqa: PLC0415  when it is asked for
+
+    return search(*_checker(settings).parts(now), text, partial=partial)
+
+
 class _Checker:
     """Checks by the lists and changes of now."""
 
@@ -88,6 +108,11 @@ class _Checker:
 
         self._now = now
         return blocked_resolvers(self._current())
+
+    def parts(self, now: float) -> tuple[Settings, Store, FilterEngine]:
+        """Returns settings, database, and the engine of now."""
+        self._now = now
+        return self._settings, self._store, self._current()
 
     def _current(self) -> FilterEngine:
         newest = wiring.snapshot_folder(self._settings).current()

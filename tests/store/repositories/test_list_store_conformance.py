@@ -308,3 +308,18 @@ def test_an_entry_keeps_its_certainty_in_list_and_feed(lists: ListStore, feed: C
     lists.put_learned([certain, entry("b.example/")])
     assert {found.key: found.certainty for found in lists.learned()} == {"a.example/": 0.97, "b.example/": None}
     assert (LEARNED, certain) in steps(feed)
+
+
+def test_learned_entries_are_counted_by_kind_and_found_by_their_text(lists: ListStore) -> None:
+    assert lists.learned_kinds() == {}
+    given = [
+        entry("a.example/Free_spins"),
+        entry("b.example/", expires_at=0.5),
+        entry("c.example/50%", category="adult"),
+        entry("d.example/", action=ALLOW, category=""),
+    ]
+    lists.put_learned(given)
+    assert lists.learned_kinds() == {(BLOCK, "gambling"): 2, (BLOCK, "adult"): 1, (ALLOW, ""): 1}
+    for part, keys in (("FREE_", [0]), ("free", [0]), ("%", [2]), ("_", [0]), ("example", [0, 1, 2, 3]), ("nowhere", [])):
+        assert sorted(found.key for found in lists.learned_with(part)) == sorted(given[at].key for at in keys), part
+    assert len(lists.learned_with("example", 3)) == 3

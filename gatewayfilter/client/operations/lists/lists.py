@@ -182,7 +182,7 @@ class ListsApi:
         return self._transport.send(Call("GET", "/api/v1/entries/counts"))
 
     def search_entries(self, *, text: str | None = None, partial: bool | None = None) -> Answer[FoundModel]:
-        """Returns every own rule, learned entry and line of a list that applies to a host or URL. Large lists take some seconds."""
+        """Returns every own rule, learned entry and line of a list that applies to a host or URL; learned entries by their text."""
         return self._transport.send(Call("GET", "/api/v1/entries/search", query={"text": text, "partial": partial}))
 
     def list_lists(self, *, after: str | None = None, limit: int | None = None) -> Answer[SourcesModel]:

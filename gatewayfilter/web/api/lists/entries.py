@@ -1,5 +1,6 @@
 """`/api/v1/entries`: which lists have a host or URL, and how many entries there are."""
 
+import pickle
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -11,7 +12,7 @@ from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/entries", tags=["lists"])
 
-_JOBS = "gatewayfilter.use_cases.lists.list_jobs"
+_JOBS = "gatewayfilter.web.access.check_job"
 
 
 class OwnCountModel(BaseModel):
@@ -74,7 +75,7 @@ class FoundModel(BaseModel):
     """Where a host, URL or text is."""
 
     own: Annotated[list[FoundRuleModel], Field(description="Own rules.")]
-    learned: Annotated[list[FoundEntryModel], Field(description="Learned entries.")]
+    learned: Annotated[list[FoundEntryModel], Field(description="Learned entries, the first 500.")]
     lists: Annotated[list[FoundLineModel], Field(description="Lines of lists, those that are switched off included.")]
     unreadable: Annotated[list[str], Field(description="One sentence for each list that could not be read.")]
 
@@ -82,7 +83,7 @@ class FoundModel(BaseModel):
 @router.get("/counts", operation_id="get_entry_counts")
 def counts(services: Services, _: Viewer) -> EntryCountsModel:
     """Counts own rules, learned entries, and what the snapshot in use holds."""
-    found: dict[str, Any] = services.fetching.run(f"{_JOBS}:counts", services.settings, services.clock())
+    found: dict[str, Any] = services.checker.run(f"{_JOBS}:count_entries", pickle.dumps(services.settings), services.clock())
     return EntryCountsModel(**found)
 
 
@@ -94,6 +95,7 @@ def search(
     *,
     partial: Annotated[bool, Query(description="Also lines that hold the text, the first 20 of each list.")] = False,
 ) -> FoundModel:
-    """Returns every own rule, learned entry and line of a list that applies to a host or URL. Large lists take some seconds."""
-    found: dict[str, Any] = services.fetching.run(f"{_JOBS}:search", services.settings, text, partial=partial)
+    """Returns every own rule, learned entry and line of a list that applies to a host or URL; learned entries by their text."""
+    job, settings = f"{_JOBS}:search_entries", pickle.dumps(services.settings)
+    found: dict[str, Any] = services.checker.run(job, settings, text, services.clock(), partial=partial)
     return FoundModel(**found)

@@ -1,0 +1,83 @@
+"""Searching the files of lists: what is found, with its number, and what is not read at all."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.model import ListAction, Source
+from gatewayfilter.sources import ListFormat, SourceFile, search
+from gatewayfilter.sources.formats.line_blocks import MAX_LINE_LENGTH
+from gatewayfilter.sources.formats.line_formats import LineFormat, read_line
+from gatewayfilter.sources.search import covering_keys, lines_about, lines_with_text
+from gatewayfilter.urls import digest_of, parse_loose_url
+
+
+def source_file(path: Path, text: str | bytes, kind: ListFormat = ListFormat.DOMAINS) -> SourceFile:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return SourceFile(Source("mine", ListAction.BLOCK, "games"), path, kind)
+
+
+def numbers(item: SourceFile, host: str, listed: frozenset[str] | None = None) -> list[int]:
+    return [found.line for found in lines_about(item, parse_loose_url(host), listed)]
+
+
+@pytest.mark.parametrize("block", [7, 64, 1 << 20])
+def test_lines_are_numbered_wherever_blocks_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(search, "_SEARCHED_AT_ONCE", block)
+    names = [f"site{number}.example" for number in range(40)]
+    item = source_file(tmp_path / "list", "\ufeffa.test\r\n" + "\n".join(names) + "\nA.TEST")
+    assert numbers(item, "www.a.test") == [1, 42]
+    assert [numbers(item, name) for name in names] == [[number] for number in range(2, 42)]
+    assert [found.line for found in lines_with_text(item, "ITE3")] == [5, *range(32, 42)]
+
+
+def test_a_longer_name_is_no_hit_and_a_subdomain_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def noted(reader: LineFormat, text: str, refused: Callable[[str], None]) -> Iterable[str] | None:
+        seen.append(text)
+        return read_line(reader, text, refused)
+
+    monkeypatch.setattr(search, "read_line", noted)
+    item = source_file(tmp_path / "list", "casino7.example\ncasino-x.example\ncasino.example\nx.casino.example.test\n")
+    assert numbers(item, "casino.example") == [3]
+    assert numbers(item, "casino") == []
+    assert seen == ["casino.example", "x.casino.example.test", "casino.example", "x.casino.example.test"]
+
+
+def test_a_line_of_megabytes_is_cut_and_lines_after_it_keep_their_number(tmp_path: Path) -> None:
+    long = "x" * (3 << 20)
+    item = source_file(tmp_path / "list", f"a.test\n{long}b.test\nc.test\n{'y' * MAX_LINE_LENGTH} d.test\nd.test\n")
+    assert (numbers(item, "c.test"), numbers(item, "b.test"), numbers(item, "d.test")) == ([3], [], [5])
+
+
+def test_texts_beyond_ascii_are_found_in_capitals_too(tmp_path: Path) -> None:
+    item = source_file(tmp_path / "list", "a.test\nB\u00dcCHER.example\n\u00e9t\u00e9.example\n")
+    assert [found.line for found in lines_with_text(item, "b\u00fccher")] == [2]
+    assert [found.line for found in lines_with_text(item, "\u00e9T\u00c9")] == [3]
+    assert list(lines_with_text(item, "\u00f6")) == []
+    broken = source_file(tmp_path / "broken", b"a.test\n\xff\xfea.test\nb.test\n")
+    assert (numbers(broken, "b.test"), numbers(broken, "a.test")) == ([3], [1])
+
+
+def test_a_list_known_not_to_have_a_url_is_not_opened(tmp_path: Path) -> None:
+    item = source_file(tmp_path / "list", "a.test\n")
+    item.path.unlink()
+    assert numbers(item, "a.test", frozenset()) == []
+    with pytest.raises(FileNotFoundError):
+        numbers(item, "a.test")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "line"),
+    [
+        (ListFormat.DIGESTS, f"{'0' * 32}\n{digest_of('.a.test').hex().upper()}\n", 2),
+        (ListFormat.JSON, json.dumps([{"action": "block", "kind": "domain", "pattern": f".{name}.test"} for name in "ba"]), 1),
+    ],
+)
+def test_known_keys_alone_are_looked_for(tmp_path: Path, kind: ListFormat, text: str, line: int) -> None:
+    item = source_file(tmp_path / "list", text, kind)
+    assert numbers(item, "www.a.test", frozenset({".a.test"})) == numbers(item, "www.a.test") == [line]
+    assert numbers(item, "www.a.test", covering_keys(parse_loose_url("www.a.test")) - {".a.test"}) == []

@@ -1,0 +1,105 @@
+"""Counts and search of lists at size: the database counts and compares, and the snapshot names the lists to be read."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter import wiring
+from gatewayfilter.config import Settings
+from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.engine.state.manual_rules import ManualRules
+from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule
+from gatewayfilter.sources import search
+from gatewayfilter.store import Store
+from gatewayfilter.store.repositories.lists import SqlListStore
+from gatewayfilter.use_cases.lists import list_jobs, list_search
+from gatewayfilter.use_cases.lists.list_search import search_lists
+
+LISTS = {"first": "a.test\nb.test\n", "second": "a.test\n", "third": "c.test\n"}
+
+
+@pytest.fixture
+def engine(settings: Settings, store: Store, tmp_path: Path) -> Iterator[FilterEngine]:
+    for name, text in LISTS.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+        wiring.subscriptions(settings).add(str(tmp_path / f"{name}.txt"), name=name, category="games")
+    store.lists.put_learned([learned("learned.test/"), learned("a.test/page")])
+    wiring.publish_now(settings, store)
+    opened = wiring.newest_engine(settings)
+    with closing(opened.snapshot):
+        yield opened
+
+
+def learned(key: str) -> LearnedEntry:
+    return LearnedEntry(key, ListAction.BLOCK, "gambling", f"http://{key}", "", 0.0, 1e12)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lists whose lines were looked at, in their order."""
+    found: list[str] = []
+    of_file = search._lines_with
+
+    def noted(file: Any, wanted: Any) -> Any:
+        found.append(Path(file.name).parent.name)
+        return of_file(file, wanted)
+
+    monkeypatch.setattr(search, "_lines_with", noted)
+    return found
+
+
+def test_lists_that_do_not_have_a_host_are_not_read(
+    settings: Settings, store: Store, engine: FilterEngine, opened: list[str]
+) -> None:
+    found = search_lists(settings, store, "www.a.test", engine=engine)
+    assert [(line.source, line.line) for line in found.lists] == [("first", 1), ("second", 1)]
+    assert opened == ["first", "second"]
+    assert not search_lists(settings, store, "nowhere.test", engine=engine)
+    assert opened == ["first", "second"]
+
+
+def test_a_list_that_is_off_is_read_and_so_is_every_one_where_the_snapshot_is_older(
+    settings: Settings, store: Store, engine: FilterEngine, opened: list[str]
+) -> None:
+    wiring.subscriptions(settings).disable("second")
+    assert [(line.source, line.enabled) for line in search_lists(settings, store, "a.test", engine=engine).lists] == [
+        ("first", True),
+        ("second", False),
+    ]
+    assert set(opened) >= {"first", "second", "third"}
+
+
+def test_the_database_counts_and_compares(
+    settings: Settings, store: Store, engine: FilterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(SqlListStore, "learned")
+    store.lists.add_rule(ListAction.SPLICE, EntryKind.DOMAIN, ".a.test", enabled=False)
+    counted = list_jobs.counts(settings, store, engine, 0.0)
+    assert (counted["learned"], counted["own_off"], counted["snapshot"]["blacklist"]) == (
+        ({"action": "block", "category": "gambling", "entries": 2},),
+        1,
+        engine.snapshot.info.blacklist,
+    )
+    found = list_jobs.search(settings, store, engine, "a.test", partial=False)
+    assert [one["url"] for one in found["learned"]] == ["http://a.test/page"]
+    assert [(one["pattern"], one["covers"]) for one in found["own"]] == [(".a.test", True)]
+    monkeypatch.setattr(list_jobs, "MOST_LEARNED", 1)
+    assert len(list_jobs.search(settings, store, engine, "test", partial=True)["learned"]) == 1
+
+
+def test_rules_are_compiled_together(
+    settings: Settings, store: Store, engine: FilterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.lists.add_rules([ManualRule(0, ListAction.BLOCK, EntryKind.DOMAIN, f".r{n}.test") for n in range(30)])
+    compiled: list[ManualRules] = []
+
+    def noted(rules: Iterable[ManualRule]) -> ManualRules:
+        compiled.append(ManualRules(rules))
+        return compiled[-1]
+
+    monkeypatch.setattr(list_search, "ManualRules", noted)
+    assert [found.rule.pattern for found in search_lists(settings, store, "r7.test", engine=engine).own] == [".r7.test"]
+    assert len(compiled) == 1
