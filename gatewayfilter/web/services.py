@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # 16 MB that are imported when they are needed
     from gatewayfilter.use_cases.filter_status import FilterStatus
     from gatewayfilter.use_cases.https import Authorities
     from gatewayfilter.use_cases.metrics.exposition import StatusCollector
+    from gatewayfilter.use_cases.operation.examinations import Examinations
     from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn
     from gatewayfilter.use_cases.sign_on.token_facts import CheckedToken, ExpectedToken
     from gatewayfilter.use_cases.traffic.health_facts import HealthFacts
@@ -43,6 +44,8 @@ _STATUS_S: Final = 5.0
 FETCH_TIMEOUT_S: Final = 40.0
 FETCH_IDLE_S: Final = 60.0
 EDIT_TIMEOUT_S: Final = 4.0
+CHECK_TIMEOUT_S: Final = 600.0
+"""One check reads the whole database: 40 s for 3 GB on a disk that has nothing in memory."""
 _DOCUMENT_TIMEOUT_S: Final = 60.0
 """3 s of CPU at a low priority, for which a person waits on no page but the reference of the API."""
 _NAMES_S: Final = 2.0
@@ -179,6 +182,14 @@ class WebServices:
             self._authorities = self.child.run("gatewayfilter.use_cases.https:authorities", self.settings)
             self._authorities_stamp = stamp
         return self._authorities
+
+    @cached_property
+    def examinations(self) -> Examinations:
+        """The check of the installation."""
+        from gatewayfilter.use_cases.operation.examinations import ChildChecks, Examinations  # noqa: PLC0415  when it is asked for
+
+        child = ChildProcess(CHECK_TIMEOUT_S, idle_s=FETCH_IDLE_S)
+        return Examinations(ChildChecks(child.run, self.settings, self.loaded.file), self.clock)
 
     @cached_property
     def makers(self) -> Makers:

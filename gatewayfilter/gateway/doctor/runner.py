@@ -57,8 +57,17 @@ CHECKS: Final[tuple[Check, ...]] = (
 def examine(patient: Patient) -> Iterator[Finding]:
     """Yields the finding of each check. An exception in a check is a finding too."""
     for check in CHECKS:
-        try:
-            yield check(patient)
-        except Exception as fault:  # noqa: BLE001  the doctor's own outermost loop: the other checks go on
-            name = check.__name__.replace("_", " ")
-            yield error(name, f"The check itself failed: {type(fault).__name__}: {fault}.", "please report this")
+        yield examine_by(check, patient)
+
+
+def examine_by(check: Check, patient: Patient) -> Finding:
+    """Returns the finding of one check; an exception in it is a finding too."""
+    try:
+        return check(patient)
+    except Exception as fault:  # noqa: BLE001  the doctor's own outermost loop: the other checks go on
+        return error(name_of(check), f"The check itself failed: {type(fault).__name__}: {fault}.", "please report this")
+
+
+def name_of(check: Check) -> str:
+    """Returns the name of a check."""
+    return check.__name__.replace("_", " ")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gatewayfilter.gateway.doctor import Finding, Level, Patient, examine
+from gatewayfilter.gateway.doctor import CHECKS, Finding, Level, Patient, examine, examine_by, name_of
 
-__all__ = ["Level", "examined", "findings", "settings_file"]
+__all__ = ["Level", "check_names", "examined", "finding", "settings_file"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,18 +25,22 @@ def examined(loaded: Loaded, now: float) -> Iterator[Finding]:
     return examine(Patient(loaded.settings, settings_file(loaded), now))
 
 
-def findings(settings: Settings, file: Path | None, now: float) -> list[dict[str, Any]]:
-    """Returns all findings as plain values: `level`, `check`, `words`, `mend`.
+def check_names() -> list[str]:
+    """Returns the names of all checks, in their order."""
+    return [name_of(check) for check in CHECKS]
+
+
+def finding(settings: Settings, file: Path | None, now: float, number: int) -> dict[str, Any]:
+    """Returns the finding of one check as plain values: `level`, `check`, `words`, `mend`.
 
     Args:
         settings: to be checked.
         file: from which they are, `None` for none.
         now: Unix seconds.
+        number: of the check, in the order of `check_names`.
     """
-    return [
-        {"level": one.level.value, "check": one.check, "words": one.words, "mend": one.mend}
-        for one in examine(Patient(settings, file, now))
-    ]
+    one = examine_by(CHECKS[number], Patient(settings, file, now))
+    return {"level": one.level.value, "check": one.check, "words": one.words, "mend": one.mend}
 
 
 def settings_file(loaded: Loaded) -> Path | None:

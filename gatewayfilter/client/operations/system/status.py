@@ -74,10 +74,12 @@ class AttentionModel(TypedDict):
 
 
 class DoctorModel(TypedDict):
-    """The findings of all checks."""
+    """The findings of the newest examination."""
 
     healthy: bool
     findings: list[FindingModel]
+    examined_at: float
+    complete: bool
 
 
 class FindingModel(TypedDict):
@@ -112,5 +114,5 @@ class StatusApi:
         return self._transport.send(Call("GET", "/api/v1/status"))
 
     def get_doctor(self) -> Answer[DoctorModel]:
-        """Checks the installation, with the rights of the dashboard; the firewall needs those of root. It takes some seconds."""
+        """Returns what the newest check of the installation found, and begins another one where that is a minute old."""
         return self._transport.send(Call("GET", "/api/v1/doctor"))

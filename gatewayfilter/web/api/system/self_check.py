@@ -21,17 +21,26 @@ class FindingModel(BaseModel):
 
 
 class DoctorModel(BaseModel):
-    """The findings of all checks."""
+    """The findings of the newest examination."""
 
-    healthy: Annotated[bool, Field(description="Whether everything works; warnings leave it true.")]
+    healthy: Annotated[bool, Field(description="Whether everything that was checked works; warnings leave it true.")]
     findings: Annotated[list[FindingModel], Field(description="In the order of the checks.")]
+    examined_at: Annotated[float, Field(description="When the examination began, Unix seconds.")]
+    complete: Annotated[bool, Field(description="Whether all checks were done; false while the first examination goes on.")]
 
 
 @router.get("", operation_id="get_doctor")
 def examine(services: Services, _: Admin) -> DoctorModel:
-    """Checks the installation, with the rights of the dashboard; the firewall needs those of root. It takes some seconds."""
-    found = services.fetching.run(
-        "gatewayfilter.use_cases.operation.self_check:findings", services.settings, services.loaded.file, services.clock()
+    """Returns what the newest check of the installation found, and begins another one where that is a minute old.
+
+    It has the rights of the dashboard; the firewall needs those of root. An examination takes as long as reading the database:
+    ask again until `complete`.
+    """
+    found = services.examinations.newest()
+    findings = [FindingModel(**one) for one in found.findings]
+    return DoctorModel(
+        healthy=all(one.level != "error" for one in findings),
+        findings=findings,
+        examined_at=found.began_at,
+        complete=found.complete,
     )
-    findings = [FindingModel(**one) for one in found]
-    return DoctorModel(healthy=all(one.level != "error" for one in findings), findings=findings)
