@@ -34,6 +34,11 @@ def _lexicon(state: _State) -> Lexicon:
     return load_lexicon(state.settings)
 
 
+def kept_lexicon(settings: Settings) -> Lexicon:
+    """Returns the words in use; they are read again when they change."""
+    return _lexicon(_State(words_in_use(settings), settings))
+
+
 @lru_cache(maxsize=1)
 def _categories(state: _State) -> list[words.WordCategory]:
     return words.word_categories(state.settings, _lexicon(state))
