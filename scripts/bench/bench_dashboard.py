@@ -4,7 +4,7 @@
                                             [--live SECONDS] [--browser SECONDS]
 
 The state folder has 500 clients in 20 groups with policies, so many decisions of 30 days and entries of a list, and is kept in
-FOLDER where one is given: 10 million decisions and 5 million entries take some 20 minutes of CPU. `run` is started on it, an
+FOLDER where one is given: 10 million decisions and 5 million entries take some 8 minutes of CPU. `run` is started on it, an
 account signs in, and each page and each answer of the API is asked for in rounds: first with the database out of the system's
 cache, where it is allowed, then warm; of a file to download until its first piece. CPU is that of the web process and of its
 child processes. `--live` writes 500 decisions a second for so long while 50 readers watch; `--browser` measures first paint in
