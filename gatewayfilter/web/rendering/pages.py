@@ -22,6 +22,7 @@ from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.message_texts import MessageTexts
 from gatewayfilter.web.rendering.navigation import entries_for
+from gatewayfilter.web.rendering.paced_response import FRAME_END, FRAME_S, PacedResponse, is_navigation, paced
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
@@ -33,8 +34,7 @@ _KEPT_TEMPLATES: Final = 40
 _SENTENCES: Final = frozenset({"problem", "error", "detail"})
 """Variables of templates that hold a sentence of the program: it is written in the language of the page."""
 _THEMES: Final = frozenset({"light", "dark"})
-_FRAME_END: Final = '<div class="toolbar">'
-"""In `base.html`: what stands before it is the same for every state of the filter."""
+_FRAME_END: Final = FRAME_END.decode()
 FAULT: Final = "a fault of the program; the log has it"
 
 
@@ -185,7 +185,8 @@ class Pages:
 
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
-        return HTMLResponse(self.fragment(request, template, **context), status)
+        kind = PacedResponse if is_navigation(request) else HTMLResponse
+        return kind(self.fragment(request, template, **context), status)
 
 
 def _counted(ngettext: Callable[..., str]) -> Callable[..., str]:
@@ -224,7 +225,8 @@ def render_early(request: Request, template: str, later: Callable[[], dict[str, 
     pages: Pages = request.app.state.pages
     parts = pages.parts(request, template, later, **context)
     # The frame is made before the answer begins: a fault in it is still answered as such.
-    return StreamingResponse(chain([next(parts)], parts), media_type="text/html; charset=utf-8")
+    pause_s = FRAME_S if is_navigation(request) else 0.0
+    return StreamingResponse(paced(chain([next(parts)], parts), pause_s), media_type="text/html; charset=utf-8")
 
 
 def gettext(request: Request, message: str, **values: object) -> str:
