@@ -3,6 +3,10 @@
 import ctypes
 import gc
 import linecache
+import resource
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 _ARENA_MAX: Final = -8
@@ -11,6 +15,13 @@ _MMAP_THRESHOLD: Final = -3
 """`M_MMAP_THRESHOLD`: larger pieces are mapped apart, and given back when they are freed. Source: malloc.h of glibc."""
 _LARGE: Final = 1 << 16
 """Bytes. Left to itself glibc raises it to the largest piece that was freed, and the heap keeps holes of that size."""
+_RELEASE_S: Final = 15.0
+"""Between two releases at most."""
+_SOONEST_S: Final = 1.0
+"""Between two releases at least."""
+_GROWN: Final = 2_000_000
+"""Bytes of growth since the last release after which the next one comes sooner: a burst of requests leaves holes."""
+_STATM: Final = Path("/proc/self/statm")
 _SET_THP_DISABLE: Final = 41
 """`PR_SET_THP_DISABLE` of `prctl`. Source: prctl.h of Linux."""
 
@@ -41,3 +52,35 @@ def release_memory() -> None:
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
+
+
+def resident_bytes() -> int:
+    """Returns the resident memory of this process, 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class ReleaseTimes:
+    """When memory is to be released: from time to time, and soon after it has grown.
+
+    Args:
+        resident: returns the bytes in use.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, resident: Callable[[], int] = resident_bytes, clock: Callable[[], float] = time.monotonic) -> None:
+        self._resident = resident
+        self._clock = clock
+        self.released()
+
+    def released(self) -> None:
+        """Takes note that memory was released now."""
+        self._at, self._level = self._clock(), self._resident()
+
+    @property
+    def due(self) -> bool:
+        """Whether it should be released. Costs some microseconds."""
+        passed = self._clock() - self._at
+        return passed >= _RELEASE_S or (passed >= _SOONEST_S and self._resident() - self._level >= _GROWN)

@@ -22,7 +22,7 @@ from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.connections import bounded_config
-from gatewayfilter.web.memory import keep_imported, limit_heaps, release_memory
+from gatewayfilter.web.memory import ReleaseTimes, keep_imported, limit_heaps, release_memory
 from gatewayfilter.web.rendering.pages import pages_of_process
 from gatewayfilter.web.services import WebServices
 
@@ -35,7 +35,8 @@ THREADS: Final = 8
 STREAM_THREADS: Final = 2
 """Threads that read for live logs."""
 _TICK_S: Final = 5.0
-_RELEASE_S: Final = 15.0
+_LOOK_S: Final = 1.0
+"""Between two looks at the memory in use."""
 _DRAIN_S: Final = 2
 
 
@@ -66,7 +67,8 @@ def serve(loaded: Loaded) -> None:
     with listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
-        authenticator = WakingAuthenticator(AccountAuthenticator(services.access), ChildWarmer(services))
+        warmer = ChildWarmer(services)
+        authenticator = WakingAuthenticator(AccountAuthenticator(services.access), warmer)
         app = create_app(services, authenticator, tls=tls)
         pages_of_process().keep_small(settings.data_dir / "cache" / "templates")
         server = _Server(bounded_config(app, head_bytes=32_768, connections=MAX_CONNECTIONS, drain_s=_DRAIN_S))
@@ -75,6 +77,7 @@ def serve(loaded: Loaded) -> None:
             from gatewayfilter.web.tls import server_context  # noqa: PLC0415  7 MB that loopback does without
 
             server.config.ssl = server_context(settings)
+        warmer.begin()
         keep_imported()
         asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), store, tls=tls))
 
@@ -87,14 +90,16 @@ async def _run(server: _Server, listener: socket.socket, status: StatusFile, sto
     current_default_thread_limiter().total_tokens = THREADS
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(STREAM_THREADS))
     serving = asyncio.create_task(server.serve([listener]))
-    released_at = time.monotonic()
+    written_at, times = -_TICK_S, ReleaseTimes()
     try:
         while not serving.done():
-            status.write(state="serving", listen=address, url=url)
-            await asyncio.wait([serving], timeout=_TICK_S)
-            if time.monotonic() > released_at + _RELEASE_S:
+            if time.monotonic() >= written_at + _TICK_S:
+                status.write(state="serving", listen=address, url=url)
+                written_at = time.monotonic()
+            await asyncio.wait([serving], timeout=_LOOK_S)
+            if times.due:
                 await asyncio.to_thread(_release, store)
-                released_at = time.monotonic()
+                times.released()
         await serving
     finally:
         status.remove()
