@@ -14,12 +14,15 @@ from fastapi import Request
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
-from gatewayfilter.web.page_warmer import warm_pages
+from gatewayfilter.web.page_warmer import read_ahead, warm_pages
 from gatewayfilter.web.rendering.pages import language_of, pages_of_process
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
 
+_PREPARE: Final = "gatewayfilter.web.access.check_job:prepare"
+_FIRST_LANGUAGE: Final = "en"
+"""Of the templates that are read before anybody has asked for a page; those of others are, when somebody logs in."""
 _LOG_IN: Final = "/login"
 _GREET_S: Final = 60.0
 """Seconds between two times that the page to log in makes pages ready: everybody who reaches the dashboard may open it."""
@@ -41,6 +44,15 @@ class ChildWarmer:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._greeted_at = -_GREET_S
+
+    def begin(self) -> None:
+        """Makes the first pages ready, then starts the child that checks URLs in the background: before the dashboard answers.
+
+        Whoever opens it after the filter has started asks why something was blocked, or not. Without work the child ends.
+        """
+        read_ahead(self._services, pages_of_process(), _FIRST_LANGUAGE)
+        job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
+        threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
 
     def greet(self, language: str) -> None:
         """Makes the first pages of a person who logs in ready, at most once a minute; returns at once.
@@ -70,7 +82,7 @@ class ChildWarmer:
     def _start(self) -> None:
         services = self._services
         jobs: tuple[tuple[ChildProcess, str, object], ...] = (
-            (services.checker, "gatewayfilter.web.access.check_job:prepare", pickle.dumps(services.settings)),
+            (services.checker, _PREPARE, pickle.dumps(services.settings)),
             (services.child, "gatewayfilter.use_cases.learning.word_jobs:categories", services.settings),
             (services.editing, "gatewayfilter.use_cases.learning.extraction_jobs:list_rules", services.settings),
         )

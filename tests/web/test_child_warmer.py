@@ -101,3 +101,15 @@ def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, monkeypatch: p
 
 def test_pages_that_are_made_ready_exist(web: Dashboard) -> None:
     warm_pages(web.services, pages_of_process(), "en")  # raises for a template that is gone
+
+
+def test_the_start_makes_pages_ready_and_starts_the_checks_alone(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    children = {name: Recorder() for name in ("checker", "child", "editing")}
+    for name, child in children.items():
+        monkeypatch.setattr(web.services, name, child)
+    loaded = list[str]()
+    monkeypatch.setattr(pages_of_process(), "load", lambda language, _: loaded.append(language))
+    ChildWarmer(web.services).begin()
+    assert loaded == ["en"]  # when it returns
+    until("the child", lambda: children["checker"].jobs)
+    assert [child.jobs for child in children.values()] == [["prepare"], [], []]
