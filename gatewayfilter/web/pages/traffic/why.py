@@ -1,10 +1,11 @@
 """The drawer "Why?" of a decision: every decider's answer, the policy in force, "what if", and actions that can be undone."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 from fastapi import Form, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.model import DeciderAnswer, ListAction, LogQuery, LogRecord, ResourceType
@@ -18,7 +19,7 @@ from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Identity, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -51,7 +52,7 @@ def show_why(
     number: int,
     client: Annotated[str, Query(max_length=200)] = "",
     at: Annotated[str, Query(max_length=50)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Returns the explanation of a decision: as the filter decides now, or for another client and time."""
     record = _record(services, number)
     return _explained(request, services, identity, number, record, client=client, at=at)
@@ -123,33 +124,35 @@ def _explained(  # noqa: PLR0913  what if, or what was made
     at: str = "",
     made: Made | None = None,
     undo: str = "",
-) -> HTMLResponse:
+) -> Response:
+    told = {"active": "log", "made": made, "undo": undo, "what_if_client": client, "what_if_at": at}
+    content = partial(_content, services, identity, number, record, client, at)
+    if is_partial(request):
+        return render(request, "traffic/_why.html", **content(), **told)
+    return render_early(request, "traffic/why.html", content, **told)  # the child process that explains may be starting
+
+
+def _content(
+    services: WebServices, identity: Identity, number: int, record: LogRecord, client: str, at: str
+) -> dict[str, Any]:
     policies = services.store.policies.read()
     row = LogRows(services.clients(), policies).row(number, record)
     found, problem = _check(services, row, record, client, at)
     steps = () if found is None else _steps(found)
-    names = sorted(policies.clients, key=str.casefold)[:_MOST_NAMES]
-    return render(
-        request,
-        "traffic/_why.html" if is_partial(request) else "traffic/why.html",
-        active="log",
-        row=row,
-        record=record,
-        found=found,
-        steps=steps,
-        winner=next((step for step in steps if step.wins), None),
-        problem=problem,
-        made=made,
-        undo=undo,
-        site=_site(row),
-        may_act=identity.may(Role.ADMIN) and bool(row.host),
-        names=names,
-        services_by_id=services.services,
-        groups=sorted(policies.groups),
-        group=policies.clients[row.device].group if row.device in policies.clients else "",
-        what_if_client=client,
-        what_if_at=at,
-    )
+    return {
+        "row": row,
+        "record": record,
+        "found": found,
+        "steps": steps,
+        "winner": next((step for step in steps if step.wins), None),
+        "problem": problem,
+        "site": _site(row),
+        "may_act": identity.may(Role.ADMIN) and bool(row.host),
+        "names": sorted(policies.clients, key=str.casefold)[:_MOST_NAMES],
+        "services_by_id": services.services,
+        "groups": sorted(policies.groups),
+        "group": policies.clients[row.device].group if row.device in policies.clients else "",
+    }
 
 
 def _check(services: WebServices, row: LogRow, record: LogRecord, client: str, at: str) -> tuple[UrlCheck | None, str]:
