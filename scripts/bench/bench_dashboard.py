@@ -1,14 +1,14 @@
 """The dashboard at size: server time of every page and answer, memory, first paint, and the live log under load.
 
     python scripts/bench/bench_dashboard.py [--decisions 200000] [--entries 100000] [--folder FOLDER] [--rounds 5]
-                                            [--live SECONDS] [--browser SECONDS]
+                                            [--live SECONDS] [--browser SECONDS] [--paint]
 
 The state folder has 500 clients in 20 groups with policies, so many decisions of 30 days and entries of a list, and is kept in
 FOLDER where one is given: 10 million decisions and 5 million entries take some 8 minutes of CPU. `run` is started on it, an
 account signs in, and each page and each answer of the API is asked for in rounds: first with the database out of the system's
 cache, where it is allowed, then warm; of a file to download until its first piece. CPU is that of the web process and of its
 child processes. `--live` writes 500 decisions a second for so long while 50 readers watch; `--browser` measures first paint in
-Chromium, then shows the live log for so long.
+Chromium, then shows the live log for so long; `--paint` measures first paint of every page.
 """
 
 import argparse
@@ -51,6 +51,8 @@ NAMES: Final = {
     "subject": "audit",
     "list_name": "domains",
 }
+FIRST: Final = ("/login", "/", "/log", "/clients", "/lists")
+"""The pages that are opened first."""
 NEEDED: Final = {"url": "https://casino7.example/play", "text": "casino", "words": "casino", "decision_id": "1000"}
 MORE: Final = (
     "/?span=week",
@@ -148,6 +150,12 @@ def _filled(path: str) -> str:
     return re.sub(r"\{(\w+)(?::\w+)?\}", lambda found: quote(NAMES.get(found[1], "1")), path)
 
 
+def _is_page(browser: httpx2.Client, path: str) -> bool:
+    """Returns whether a path is a page that a browser shows."""
+    with browser.stream("GET", path) as answer:
+        return answer.status_code == 200 and answer.headers.get("content-type", "").startswith("text/html")
+
+
 def visit(browser: httpx2.Client, web: WebProcess, timed: Timed) -> None:
     """Requests a path, and adds what it took."""
     cpu, begun = web.cpu_s(), time.perf_counter()
@@ -191,6 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--live", type=float, default=0.0)
     parser.add_argument("--browser", type=float, default=0.0)
+    parser.add_argument("--paint", action="store_true")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as name:
         state = (options.folder or Path(name)) / "state"
@@ -219,8 +228,9 @@ def measure(state: Path, options: argparse.Namespace) -> None:
             print(f", {web.rss_mb():.1f} MB half a minute later")
         if options.live:
             measure_live(state, web, browser, options.live)
-        if options.browser:
-            measure_browser(state, web, browser, options.browser)
+        if options.browser or options.paint:
+            shown = [path for path in dict.fromkeys(paths(browser)) if _is_page(browser, path)] if options.paint else FIRST
+            measure_browser(state, web, browser, shown, options.browser)
 
 
 if __name__ == "__main__":
