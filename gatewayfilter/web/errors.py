@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from gatewayfilter.errors import ConflictError, GatewayFilterError, MissingError, StoreError
@@ -23,6 +23,8 @@ PROBLEM: Final = "application/problem+json"
 LOGIN: Final = "/login"
 SETUP: Final = "/setup"
 """Where the first account is made."""
+_NO_PAGES: Final = frozenset({"/metrics"})
+"""Paths outside of the API that programs read: nobody is led to the form of the log-in."""
 
 _TEXT: Final = {"type": "string"}
 _PROBLEM_SCHEMA: Final = {
@@ -103,6 +105,9 @@ def answer(
         told = partial(request.app.state.pages.told, language)
         fields = [{**fault, "detail": told(fault["detail"])} for fault in faults]
         return problem(status, told(detail), {**(headers or {}), "vary": "accept-language"}, fields)
+    if request.url.path in _NO_PAGES:
+        challenge = {"www-authenticate": "Bearer"} if status == 401 else {}
+        return PlainTextResponse(f"{detail}\n", status, {**challenge, **(headers or {})})
     if status == 401 and request.method == "GET" and not is_partial(request):
         if not request.app.state.services.access.has_accounts():
             return RedirectResponse(SETUP, 303)

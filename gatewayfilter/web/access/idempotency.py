@@ -11,12 +11,13 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.model import KeptAnswer
 from gatewayfilter.store import Store
+from gatewayfilter.web.errors import problem
 
 HEADER: Final = "idempotency-key"
 _API: Final = "/api/"
@@ -25,7 +26,6 @@ _NOT_KEPT: Final = ("/api/v1/session", "/api/v1/tokens")
 _LONGEST_KEY: Final = 255
 _LARGEST_BODY: Final = 65_536
 _KEPT_FIELDS: Final = frozenset({"content-type", "location", "etag"})
-_PROBLEM: Final = "application/problem+json"
 
 
 class Idempotency:
@@ -57,18 +57,18 @@ class Idempotency:
     async def _once(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         key = headers[HEADER]
         if not 1 <= len(key) <= _LONGEST_KEY or not key.isprintable():
-            await _problem(422, f"{HEADER} has 1 to {_LONGEST_KEY} visible characters")(scope, receive, send)
+            await problem(422, f"{HEADER} has 1 to {_LONGEST_KEY} visible characters")(scope, receive, send)
             return
         body = await _body(receive)
         if body is None:
-            await _problem(413, f"with {HEADER} a request has at most {_LARGEST_BODY} bytes")(scope, receive, send)
+            await problem(413, f"with {HEADER} a request has at most {_LARGEST_BODY} bytes")(scope, receive, send)
             return
         digest = _digest(headers.get("authorization", ""), headers.get("cookie", ""), key)
         request_digest = _digest(str(scope["path"]), scope.get("query_string", b"").decode("latin-1"), body.decode("latin-1"))
         try:
             kept = await run_in_threadpool(self._store.kept_answers.begin, digest, request_digest, self._clock())
         except StoreError as error:
-            await _problem(503, str(error))(scope, receive, send)
+            await problem(503, str(error))(scope, receive, send)
             return
         if kept is not None:
             await _repeated(kept, request_digest)(scope, receive, send)
@@ -151,14 +151,9 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
 
 def _repeated(kept: KeptAnswer, request_digest: bytes) -> Response:
     if kept.request_digest != request_digest:
-        return _problem(422, f"this {HEADER} was used for another request")
+        return problem(422, f"this {HEADER} was used for another request")
     if not kept.status:
-        return _problem(409, "the first request with this key is being answered")
+        return problem(409, "the first request with this key is being answered")
     if kept.body is None:
-        return _problem(409, "this was done already; its answer was too large to be kept")
+        return problem(409, "this was done already; its answer was too large to be kept")
     return Response(kept.body, kept.status, {**dict(kept.headers), "idempotency-replayed": "true"})
-
-
-def _problem(status: int, detail: str) -> Response:
-    body = {"type": "about:blank", "title": "Idempotency", "status": status, "detail": detail}
-    return JSONResponse(body, status, media_type=_PROBLEM)

@@ -36,7 +36,9 @@ def test_a_repetition_has_the_first_answer(dashboard: Accounted) -> None:
     assert again.headers["idempotency-replayed"] == "true"
     assert again.headers["x-content-type-options"] == "nosniff"
     assert len(browser.get(USERS).json()["items"]) == 2
-    assert browser.post(USERS, json=form("lee"), headers=key).status_code == 422
+    refused = browser.post(USERS, json=form("lee"), headers=key)
+    assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
+    assert refused.json()["title"] == "Unprocessable Content"
     assert browser.post(USERS, json=form("kim"), headers={"idempotency-key": "two"}).status_code == 422  # taken
     assert browser.post(USERS, json=form("kim"), headers={"idempotency-key": "x" * 300}).status_code == 422
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import Form, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.errors import ConflictError
 from gatewayfilter.use_cases.network_facts import zone_name
@@ -31,9 +31,11 @@ def choose_purpose(request: Request, services: Services, _: Admin) -> Response:
 
 @router.get("/lists")
 def choose_lists(
-    request: Request, services: Services, _: Admin, purpose: Annotated[str, Query(alias="for", max_length=50)]
+    request: Request, services: Services, _: Admin, purpose: Annotated[str, Query(alias="for", max_length=50)] = ""
 ) -> Response:
-    """Shows what a purpose brings, to be confirmed."""
+    """Shows what a purpose brings, to be confirmed; without a purpose it leads to the choice of one."""
+    if not purpose:
+        return RedirectResponse("/setup/purpose", 303)
     plan = plan_setup(services.loaded, services.store.policies.read(), SetupChoices(purpose), _config_file(services))
     zone = zone_name(services.settings)
     size = sum(item.size_mb for item in plan.lists)

@@ -39,7 +39,14 @@ def test_purpose_lists_devices(dashboard: Accounted, monkeypatch: pytest.MonkeyP
     assert f'value="{names[1]}"' in again
 
 
-@pytest.mark.parametrize("purpose", ["", "prison", "../x", "<b>"])
+def test_without_a_purpose_it_asks_for_one(dashboard: Accounted) -> None:
+    browser = dashboard.logged_in("ada")
+    for path in ("/setup/lists", "/setup/lists?for="):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/setup/purpose")
+
+
+@pytest.mark.parametrize("purpose", ["prison", "../x", "<b>"])
 def test_purposes_that_are_none(purpose: str, dashboard: Accounted) -> None:
     browser = dashboard.logged_in("ada")
     answer = browser.get("/setup/lists", params={"for": purpose})
