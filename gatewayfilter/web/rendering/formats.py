@@ -22,6 +22,8 @@ _UNUSED: Final = frozenset(
     }
 )  # fmt: skip
 """Parts of a locale's data that no format here uses."""
+_LANGUAGES: Final = frozenset({"en", "zh"})
+"""Their entries of Babel's table of likely scripts stay: the data of the other language may be loaded later."""
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -104,5 +106,6 @@ def _without_unused(locale: Locale) -> Locale:
             del data[part]
     for found in (get_global("likely_subtags"), get_global("territory_currencies"), get_global("territory_languages")):
         if isinstance(found, dict):
-            found.clear()
+            for key in found.keys() - _LANGUAGES:
+                del found[key]
     return locale
