@@ -17,6 +17,7 @@ cdef enum:
     LONGEST_URL = 65536
     LONGEST_HOST = 253
     HYPHEN = 45
+    ZERO = 48
     DOT = 46
     SLASH = 47
     QUESTION_MARK = 63
@@ -49,7 +50,7 @@ cdef inline unsigned char at(const unsigned char* text, Py_ssize_t size, Py_ssiz
 
 
 cdef Py_ssize_t host_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin) noexcept nogil:
-    """Returns where the host ends, -1 where it may not be canonical: an empty label, one of IDNA, a last one that is a number."""
+    """Returns where the host ends, -1 where it may not be canonical: an empty label, one of IDNA, a number for a last one."""
     cdef Py_ssize_t index = begin, label = begin
     cdef unsigned char code
     while True:
@@ -65,9 +66,37 @@ cdef Py_ssize_t host_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t 
             break
         index += 1
         label = index
-    if KINDS[at(text, size, label)] & DIGIT or index - begin > LONGEST_HOST:
+    if index - begin > LONGEST_HOST or (KINDS[at(text, size, label)] & DIGIT and not is_address(text, size, begin, index)):
         return -1
     return index
+
+
+cdef bint is_address(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
+    """Tells whether a host is an IPv4 address as it is written canonically: four numbers to 255 without zeros before them."""
+    cdef Py_ssize_t index = begin, label
+    cdef int part, number
+    for part in range(4):
+        number, label = 0, index
+        while index < end and KINDS[at(text, size, index)] & DIGIT and index - label < 3:
+            number = 10 * number + at(text, size, index) - ZERO
+            index += 1
+        if index == label or number > 255 or (index - label > 1 and at(text, size, label) == ZERO):
+            return False
+        if part < 3:
+            if at(text, size, index) != DOT:
+                return False
+            index += 1
+    return index == end
+
+
+cdef Py_ssize_t port_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin) noexcept nogil:
+    """Returns where a port ends, -1 where it is not canonical: a number from 1 to 65535 without zeros before it."""
+    cdef Py_ssize_t index = begin
+    cdef int number = 0
+    while KINDS[at(text, size, index)] & DIGIT and index - begin < 5:
+        number = 10 * number + at(text, size, index) - ZERO
+        index += 1
+    return -1 if number > 65535 or number == 0 or at(text, size, begin) == ZERO else index
 
 
 cdef Py_ssize_t path_end(const unsigned char* text, Py_ssize_t size, Py_ssize_t begin) noexcept nogil:
@@ -111,6 +140,7 @@ def plain_url(type kind not None, given not None):
         return None
     cdef str text = given
     cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text), begin, host, root, path
+    cdef bint has_port = False
     if size > LONGEST_URL:
         return None
     cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(text)
@@ -122,9 +152,10 @@ def plain_url(type kind not None, given not None):
         return None
     root = host
     if at(read, size, host) == 58:  # a colon
-        if not text.startswith(":443/" if begin == 8 else ":80/", host):
+        root = port_end(read, size, host + 1)
+        if root < 0:
             return None
-        root += 4 if begin == 8 else 3
+        has_port = not text.startswith(":443/" if begin == 8 else ":80/", host)
     if at(read, size, root) != SLASH:
         return None
     path = path_end(read, size, root)
@@ -133,10 +164,12 @@ def plain_url(type kind not None, given not None):
     url = PyType_GenericAlloc(kind, 0)  # as `object.__new__`, without a search for it
     url.scheme = "https" if begin == 8 else "http"
     url.host = url.netloc = PyUnicode_Substring(text, begin, host)
-    url.port = ""
+    url.port = PyUnicode_Substring(text, host + 1, root) if has_port else ""
+    if has_port:
+        url.netloc = PyUnicode_Substring(text, begin, root)
     url.path = PyUnicode_Substring(text, root, path)
     url.query = PyUnicode_Substring(text, path, size)
-    url.text = text if root == host else PyUnicode_Substring(text, 0, host) + PyUnicode_Substring(text, root, size)
+    url.text = text if root == host or has_port else PyUnicode_Substring(text, 0, host) + PyUnicode_Substring(text, root, size)
     url._key = None
     url._digest = None
     return url

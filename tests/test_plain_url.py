@@ -29,6 +29,10 @@ _labels = st.sampled_from(
      "kawasaki", "city", "jp", "compute", "amazonaws", "example", "", "é", "xn-", "axn--b", "a" * 64, "b" * 200]
 )  # fmt: skip
 _hosts = st.lists(_labels, min_size=1, max_size=6).map(".".join)
+_addresses = st.lists(
+    st.sampled_from(["0", "1", "01", "9", "10", "099", "127", "255", "256", "1000", "", "a"]), min_size=3, max_size=5
+)
+_ports = st.sampled_from(["", ":", ":80", ":443", ":8080", ":0", ":1", ":08", ":65535", ":65536", ":99999", ":123456", ":8o"])
 _rests = st.lists(
     st.sampled_from(
         [*"/aZ09-._~:/?#[]@!$&'()*+,;=%^|{}`\\\"<> \t\n\0é例", "%2e", "%2E", "%2F", "%41", "/.", "//", "..", "./", ":80"]
@@ -37,7 +41,10 @@ _rests = st.lists(
 ).map("".join)
 _schemes = st.sampled_from(["http://", "https://", "HTTP://", "ws://", "http:/", "http:", "https://u@", "", " http://", "ftp://"])
 _urls = st.one_of(
-    st.builds("{}{}/{}".format, _schemes, _hosts, _rests), st.builds("{}{}{}".format, _schemes, _hosts, _rests), st.text()
+    st.builds("{}{}{}/{}".format, _schemes, _hosts | _addresses.map(".".join), _ports, _rests),
+    st.builds("{}{}/{}".format, _schemes, _hosts, _rests),
+    st.builds("{}{}{}".format, _schemes, _hosts, _rests),
+    st.text(),
 )
 
 
@@ -58,6 +65,16 @@ def _outcome(url: Url) -> list[object]:
 @example("http://a.test:443/x")
 @example("http://a.test:80")
 @example("http://a.test:8080/")
+@example("https://127.0.0.1:8443/x?y")
+@example("http://127.0.0.1")
+@example("http://0.0.0.255:65535/")
+@example("http://1.2.3.256/")
+@example("http://1.2.3.04/")
+@example("http://1.2.3.4.5/")
+@example("http://a.1.2.3.4/")
+@example("http://1.2.3/")
+@example("http://1.2.3.4a/")
+@example("http://a.test:443/:80/")
 @example(f"http://{'a.' * 125}com/")
 @example(f"http://{'a.' * 126}com/")
 @settings(max_examples=400)
@@ -80,6 +97,9 @@ def test_most_urls_are_plain_and_what_is_no_text_is_not() -> None:
         "http://www.a-b.example.com/x/y.js?z=%20&v=1.2,3|4",
         "https://a.test/?",
         "https://a_b.test/%zz",
+        "http://127.0.0.1/",
+        "https://192.168.255.10:8443/x",
+        "http://a.test:8080/",
     ):
         assert COMPILED.plain_url(Url, text) is not None, text
     assert COMPILED.plain_url(Url, b"https://a.test/") is None

@@ -28,6 +28,8 @@ def resolve(base: Url, reference: str) -> Url:
 
 def _absolute(base: Url, text: str) -> str:
     """Returns a reference with what it leaves to its base; the parser takes dots out of the path later."""
+    if text.startswith("/"):  # most links
+        return f"{base.scheme}:{text}" if text.startswith("//") else f"{base.scheme}://{base.netloc}{text}"
     scheme = _SCHEME.match(text)
     if scheme is None:
         return _with_base(base, text)
