@@ -86,12 +86,11 @@ def decode(body: bytes, content_type: str = "") -> Decoded:
     for bom, codec in _BOMS:
         if body.startswith(bom):
             return _decoded(body[len(bom) :], codec)
-    labels = [_CODECS[label] for label in _labels(body, content_type) if label in _CODECS]
     if utf16 := _unmarked_utf16(body):
         return _decoded(body, utf16)
-    if b"\x1b" in body and b"\x1b$" in body and (body.isascii() or "iso2022_jp" in labels):
+    if b"\x1b" in body and b"\x1b$" in body and (body.isascii() or "iso2022_jp" in _named_codecs(body, content_type)):
         return _decoded(body, "iso2022_jp")
-    return _as_shown(body, labels)
+    return _as_shown(body, content_type)
 
 
 def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded | None:
@@ -103,18 +102,24 @@ def decode_as_labelled(body: bytes, content_type: str, chosen: str) -> Decoded |
     """
     if chosen in {"", "utf-8"} or any(body.startswith(bom) for bom, _ in _BOMS):
         return None
-    codec = next((_CODECS[label] for label in _labels(body, content_type) if label in _CODECS), "")
+    codec = next(iter(_named_codecs(body, content_type)), "")
     if not codec and chosen.startswith("utf-16"):
-        return _as_shown(body, [])
+        return _strict_utf8(body) or _decoded(body, _most_plausible(body, []))
     return _decoded(body, codec) if codec and _CHARSETS[codec][0] != chosen else None
 
 
-def _as_shown(body: bytes, labels: list[str]) -> Decoded:
+def _as_shown(body: bytes, content_type: str) -> Decoded:
     """Decodes what has neither BOM nor escapes nor zero bytes of its own: strict UTF-8, or what looks most like writing."""
+    return _strict_utf8(body) or _decoded(body, _most_plausible(body, _named_codecs(body, content_type)))
+
+
+def _strict_utf8(body: bytes) -> Decoded | None:
+    """Decodes UTF-8, of which a character may be cut off at the end; `None` where it is something else."""
     try:
-        return Decoded(without_zeros(codecs.getincrementaldecoder("utf-8")().decode(body)), "utf-8")
+        text, _ = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
-        return _decoded(body, _most_plausible(body, labels))
+        return None
+    return Decoded(without_zeros(text), "utf-8")
 
 
 def _most_plausible(body: bytes, labels: list[str]) -> str:
@@ -157,6 +162,11 @@ def _high_part(body: bytes) -> bytes:
 
 def _decoded(body: bytes, codec: str) -> Decoded:
     return Decoded(without_zeros(body.decode(codec, "replace")), _CHARSETS[codec][0])
+
+
+def _named_codecs(body: bytes, content_type: str) -> list[str]:
+    """Returns the codecs of the page's labels. Read only where the bytes leave a choice: most pages are UTF-8."""
+    return [_CODECS[label] for label in _labels(body, content_type) if label in _CODECS]
 
 
 def _labels(body: bytes, content_type: str) -> Iterator[str]:
