@@ -12,10 +12,10 @@ from typing import Any, Final
 from gatewayfilter.interfaces import BatchSink, Page, PageSink
 from gatewayfilter.model import Classification
 
-MOST_TOGETHER: Final = 8
+MOST_TOGETHER: Final = 16
 """Pages in a batch: beyond it a page costs hardly less, and the first of them waits for the last."""
-MOST_BYTES_TOGETHER: Final = 1_500_000
-"""In a batch, of which one page may be more. Some 10 to 30 ms of judging."""
+MOST_BYTES_TOGETHER: Final = 3_000_000
+"""In a batch, of which one page may be more. Some 20 to 40 ms of judging."""
 
 
 def judge_together(sink: PageSink, pages: Sequence[Page]) -> Sequence[Classification | None]:
