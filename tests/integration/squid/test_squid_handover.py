@@ -2,19 +2,22 @@
 
 import asyncio
 import os
+import selectors
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
+from gatewayfilter.integration.squid import guard
 from gatewayfilter.integration.squid.channels import GO, GREETING, HANDING_OVER, LONGEST_LINE, READY, HelperProtocol
 from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
 from gatewayfilter.integration.squid.guard import Guard, can_hand_over
 from gatewayfilter.integration.squid.journal import Journal
+from gatewayfilter.integration.squid.taken import TakenSockets
 from tests.integration.integration_engine import Records, decider_over
 
 GARDEN = b"192.0.2.7 - GET http://garden.test/"
@@ -119,6 +122,10 @@ async def test_the_daemon_reads_and_answers_itself(served: SquidHelpers, squid: 
     assert await asyncio.to_thread(squid.read) == [b"4 ERR message=failure"]
     squid.end.sendall(b"yyy\n5 %b\n6 %b%b\n7 %b\n" % (GARDEN, GARDEN, b"z" * LONGEST_LINE, GARDEN))
     assert await asyncio.to_thread(squid.read, 3) == [b"5 OK", b"6 ERR message=failure", b"7 OK"]
+    squid.end.sendall(b"8 %b\n9 192.0.2.7 - G" % GARDEN)
+    assert await asyncio.to_thread(squid.read) == [b"8 OK"]
+    squid.end.sendall(b"ET http://garden.test/\n")
+    assert await asyncio.to_thread(squid.read) == [b"9 OK"]
     assert len(served.connections) == 1
     await asyncio.to_thread(squid.close)
     assert squid.served == [True]
@@ -134,6 +141,8 @@ async def test_answers_wait_for_squid_and_all_come(served: SquidHelpers, squid: 
     got = await asyncio.to_thread(squid.read, many)
     await sending
     assert got == [b"%d OK" % number for number in range(many)]
+    watched = asyncio.get_running_loop()._selector.get_map().values()  # type: ignore[attr-defined]
+    assert all(key.events == selectors.EVENT_READ for key in watched)
     assert len(served.connections) == 1
     await asyncio.to_thread(squid.close)
 
@@ -178,13 +187,22 @@ def test_what_nobody_read_is_answered_when_the_daemon_ends_and_the_next_one_gets
     assert requests.recv(100) == b"ET http://y.test/\n"
 
 
-def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.integration.squid.guard._AGAIN_S", 0.05)
-    squid = Squid(tmp_path / "d.sock", allows=True, timeout_s=0.1)
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks after the daemon every 0.05 s, and tries to reach it as often."""
+    monkeypatch.setattr(guard, "_LOOKS", 400)
+    monkeypatch.setattr(guard, "_AGAIN_S", 0.05)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Daemon) -> None:
+    squid = Squid(tmp_path / "d.sock", allows=True)
     squid.thread.start()
     control, _, journal = daemon.take()
+    squid.guard._timeout_s = 0.1
     squid.end.sendall(b"1 a - GET http://x.test/\n")
     assert squid.read() == [b"1 OK"]
+    squid.guard._timeout_s = 20
     assert journal.revoked
     assert control.recv(10) == b""
     squid.end.sendall(b"2 a - GET http://x.test/\n")  # while it is away
@@ -196,6 +214,85 @@ def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Dae
     assert squid.read() == [b"3 ERR"]
     requests.close()
     squid.close()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_daemon_that_waits_for_squid_does_not_hang(daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, requests, journal = daemon.take()
+    squid.end.sendall(b"1 a - GET http://x.test/\n")
+    requests.recv_into(journal.room(0))
+    journal.cut = True
+    squid.guard._timeout_s = 0.02
+    control.settimeout(0.3)
+    with pytest.raises(TimeoutError):
+        control.recv(1)
+    assert not journal.revoked
+    control.close()
+    requests.close()
+
+
+def test_the_rest_of_a_long_line_is_passed_over_by_who_comes_next(daemon: Daemon, squid: Squid) -> None:
+    squid.thread.start()
+    control, requests, journal = daemon.take()
+    journal.discarding = True
+    control.close()
+    requests.close()
+    squid.end.sendall(b"7 of a long line\n1 a - GET http://x.test/\n")
+    assert squid.read() == [b"1 ERR message=failure"]
+    squid.end.sendall(b"2 a - GET http://x.test/" + b"x" * (LONGEST_LINE + 1))
+    assert squid.read() == [b"2 ERR message=failure"]
+    squid.guard._again_at = 0.0
+    squid.end.sendall(b"xxx")
+    _, _, journal = daemon.take()
+    assert journal.discarding
+
+
+async def comes(state: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        for _ in iter(state, True):
+            await asyncio.sleep(0.001)
+
+
+async def test_what_the_helper_had_read_comes_first_and_requests_stay_until_all_answers_are_sent() -> None:
+    squid, helper = socket.socketpair()
+    helper.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
+    journal = Journal(memory := Journal.create())
+    os.close(memory)
+    asked, answer, unread = [], b"1 OK " + b"x" * 100_000 + b"\n", 0
+
+    def answers(lines: list[bytes]) -> bytes:
+        asked.extend(lines)
+        return answer
+
+    taken = TakenSockets(HelperProtocol.ACL, answers, helper.dup(), helper.dup(), journal, lambda: None)
+    journal.replace(len(GARDEN), GARDEN)
+    taken.begin()
+    squid.sendall(b"more\n2 a")
+    await comes(lambda: journal.cut)
+    assert asked == [GARDEN + b"more"]
+    assert journal.left() == GARDEN + b"more\n2 a"
+    while unread < len(answer):
+        unread += len(await asyncio.to_thread(squid.recv, 65_536))
+    await comes(lambda: journal.left() == b"2 a")
+    assert not journal.cut
+    taken.close()
+    squid.close()
+    helper.close()
+
+
+async def test_requests_that_were_taken_back_are_not_read() -> None:
+    squid, helper = socket.socketpair()
+    journal, ended = Journal(memory := Journal.create()), asyncio.Event()
+    os.close(memory)
+    taken = TakenSockets(HelperProtocol.ACL, lambda _: b"1 OK\n", helper.dup(), helper.dup(), journal, ended.set)
+    taken.begin()
+    journal.revoke()
+    squid.sendall(b"1 a - GET http://x.test/\n")
+    await asyncio.wait_for(ended.wait(), 20)
+    assert helper.recv(100) == b"1 a - GET http://x.test/\n"
+    squid.close()
+    helper.close()
 
 
 def test_a_daemon_that_never_takes_the_sockets_is_not_waited_for(tmp_path: Path, daemon: Daemon) -> None:
