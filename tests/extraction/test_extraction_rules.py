@@ -121,6 +121,13 @@ def test_a_bad_rule_is_named(text: str, says: str) -> None:
     assert says in str(caught.value)
 
 
+def test_a_rule_of_the_greatest_length_is_read() -> None:
+    rule = rule_of("[fields.x]\ncss='p'\n# ")
+    parse_rule(rule + "x" * (MAX_FILE - len(rule)), "news")
+    with pytest.raises(ClassifyError, match="longer than"):
+        parse_rule(rule + "x" * (MAX_FILE - len(rule) + 1), "news")
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_rule_or_a_clear_error(text: str) -> None:
     with pytest.raises(ClassifyError):

@@ -90,6 +90,27 @@ def test_any_page_has_an_outline(html: str) -> None:
     assert finder.marked("p[[") == []
 
 
+def test_elements_without_a_name_are_found_by_their_place_from_the_nearest_that_has_one() -> None:
+    outline, finder = outline_of(
+        "<body><main><p>one<p>two</main><div><span>k</span><p>three</p></div><div><p>four</p></div>"
+        "<footer><div>a</div><i>b</i><div>c</div></footer>"
+    )
+    found = {}
+    for element in outline.elements:
+        picked = finder.picked(element.number)
+        assert picked is not None
+        found[element.text or element.tag] = picked.fields[0].expression
+    assert {text: found[text] for text in ("one", "two", "three", "four", "k", "a", "c")} == {
+        "one": "main > p:nth-of-type(1)",
+        "two": "main > p:nth-of-type(2)",
+        "three": "body > div:nth-of-type(1) > p",
+        "four": "body > div:nth-of-type(2) > p",
+        "k": "span",
+        "a": "footer > div:nth-of-type(1)",
+        "c": "footer > div:nth-of-type(2)",
+    }
+
+
 def test_proposals_go_from_the_specific_to_the_general() -> None:
     outline, finder = outline_of(ARTICLE)
     title = finder.picked(number_of(outline, "h1"))
