@@ -167,7 +167,9 @@ class Answering:
             braces[number] = len(texts[number]) - 1
         prefixes, offsets = places.prefixes(), places.offsets
         behind = [fragments[number] for number in numbers[wanted].tolist()]
-        keys = (prefixes, offsets) if every else ([prefixes[row] for row in at], [offsets[row] for row in at])
+        keys: tuple[list[bytes], list[int]] = (
+            (prefixes, offsets) if every else ([prefixes[row] for row in at], [offsets[row] for row in at])
+        )
         if self.together > 1:
             return pack(texts, braces, behind, *keys, self.together)
         return splice(texts, braces, behind, *keys)
