@@ -140,6 +140,24 @@ def test_a_publisher_killed_in_a_transfer_and_a_follower_too(
     assert not any((home / "fleet" / "incoming").glob("*"))
 
 
+def test_an_update_of_lists_moves_its_changes(publishing: PublishingProcess, tmp_path: Path) -> None:
+    home = follow(publishing, tmp_path / "north")
+    assert command(home, "fleet", "pull")["fault"] == "ok"
+    size = (home / "fleet" / "base.gfs").stat().st_size
+    assert command(home, "fleet", "status")["state"]["fetched"] == size
+    publish_hosts(
+        SnapshotFolder(publishing.home / "snapshots"), [*HOSTS[50:], *(f"more-{number}.example" for number in range(50))]
+    )
+    deadline = time.monotonic() + 60
+    while not json.loads((publishing.home / "fleet" / "export" / "state.json").read_bytes())["deltas"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert command(home, "fleet", "pull")["fault"] == "ok"
+    command(home, "check", "https://more-7.example/", codes=(1,))
+    command(home, "check", "https://host-7.example/")
+    assert command(home, "fleet", "status")["state"]["fetched"] < size * 0.02
+
+
 @pytest.mark.real
 def test_a_full_disk_is_a_fault_and_nothing_else(publishing: PublishingProcess, tmp_path: Path) -> None:
     """On a small file system in a mount namespace of its own."""
