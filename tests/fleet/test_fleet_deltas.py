@@ -58,6 +58,7 @@ def test_an_update_moves_its_changes_alone(publisher: Publisher, following: Gate
     assert sum(following.transport.blobs.values()) == following.follower.state.fetched < len(HOSTS) * 24 * 0.02
 
 
+@pytest.mark.slow
 def test_a_follower_that_was_off_takes_one_delta_after_the_other(publisher: Publisher, following: Gateway) -> None:
     for number in range(3):
         update(publisher, number)
@@ -66,6 +67,7 @@ def test_a_follower_that_was_off_takes_one_delta_after_the_other(publisher: Publ
     assert len(following.transport.blobs) == 3
 
 
+@pytest.mark.slow
 def test_a_follower_that_was_off_for_long_fetches_blocks(
     publisher: Publisher, following: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +99,7 @@ def test_a_signed_delta_that_lies_is_passed_over(publisher: Publisher, following
     assert following.transport.spans != []
 
 
+@pytest.mark.slow
 def test_without_the_file_of_a_delta_blocks_are_fetched(publisher: Publisher, following: Gateway) -> None:
     update(publisher, 1)
     (publisher.folder / "blobs" / str(deltas_of(publisher)[0][1])).unlink()
@@ -119,6 +122,7 @@ def test_a_manifest_of_an_earlier_program_has_no_deltas(publisher: Publisher, fo
     assert following.transport.blobs == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "deltas",
     [[["x", "y", 5]], [["0" * 64, "1" * 64, 0]], [["0" * 64, "1" * 64, 10**9]], [["0" * 64, "1" * 64, 1]] * 9, [["0" * 64]], 5],
@@ -129,6 +133,7 @@ def test_a_manifest_with_impossible_deltas_is_refused(publisher: Publisher, foll
     assert following.follower.poll().fault is Fault.SIGNATURE
 
 
+@pytest.mark.slow
 def test_the_lost_memory_of_a_publisher_costs_one_delta(publisher: Publisher, following: Gateway) -> None:
     update(publisher, 1)
     (publisher.folder / "state.json").write_bytes(b"{")
@@ -137,6 +142,7 @@ def test_the_lost_memory_of_a_publisher_costs_one_delta(publisher: Publisher, fo
     assert followed(following, publisher, 2)
 
 
+@pytest.mark.slow
 def test_what_is_learned_meanwhile_moves_no_list(publisher: Publisher, following: Gateway) -> None:
     publish_hosts(publisher.snapshots, HOSTS, tuple(learned(f"visited-{number}.example/") for number in range(300)))
     publisher.export()

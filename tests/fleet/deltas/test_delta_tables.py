@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.bitmap_table import arrays_of, build_table
@@ -20,6 +20,7 @@ def section(entries: dict[int, int]) -> memoryview:
     return build_table(digests, np.array(list(entries.values()), np.uint32))
 
 
+@settings(max_examples=40)
 @given(ENTRIES, ENTRIES)
 def test_a_table_becomes_any_other(before: dict[int, int], after: dict[int, int]) -> None:
     old, new = section(before), section(after)
