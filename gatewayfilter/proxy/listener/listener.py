@@ -91,12 +91,12 @@ class Handlers:
 
     Attributes:
         stream: serves a connection from its first byte.
-        tunnel: serves what is inside a tunnel.
+        tunnel: serves what is inside a tunnel, given its socket and what came behind the CONNECT; closes the socket.
         takes_tunnels: whether that can be done now; else the CONNECT is read by mitmproxy as well.
     """
 
     stream: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-    tunnel: Callable[[asyncio.StreamReader, asyncio.StreamWriter, OpenTunnel], Awaitable[None]]
+    tunnel: Callable[[socket.socket, bytes, OpenTunnel], Awaitable[None]]
     takes_tunnels: Callable[[], bool]
 
 
@@ -285,12 +285,20 @@ class Listener:
             return opened > 0
         return opened >= max(_FEW, self._all // max(len(self._open), 1))
 
+    async def _serve_tunnel(self, handshake: ClientHandshake, tunnel: OpenTunnel) -> None:
+        descriptor = handshake.client.fileno()
+        try:
+            await self._handlers.tunnel(handshake.client, handshake.data[handshake.head_bytes :], tunnel)
+        finally:
+            self._turns.disown(descriptor, handshake.owner)
+            self._closed(handshake.address)
+
     async def _serve(self, handshake: ClientHandshake) -> None:
+        if (opened := handshake.opened) is not None and self._handlers.takes_tunnels():
+            await self._serve_tunnel(handshake, OpenTunnel((opened.host, opened.port), handshake.answered))
+            return
         reader = asyncio.StreamReader(loop=self.loop)
         descriptor = handshake.client.fileno()
-        tunnel, data = None, handshake.data
-        if (opened := handshake.opened) is not None and self._handlers.takes_tunnels():
-            tunnel, data = OpenTunnel((opened.host, opened.port), handshake.answered), data[handshake.head_bytes :]
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
@@ -299,13 +307,9 @@ class Listener:
                     return
                 # Not sooner: mitmproxy must wait for its first bytes once, or it reads them before it has noted who reads.
                 # What the socket has further comes later than this, with the next poll of all sockets.
-                if tunnel is None and data:
-                    self.loop.call_soon(reader.feed_data, data)
-                if tunnel is not None:
-                    if data:
-                        reader.feed_data(data)
-                    await self._handlers.tunnel(reader, writer, tunnel)
-                elif handshake.answered:
+                if handshake.data:
+                    self.loop.call_soon(reader.feed_data, handshake.data)
+                if handshake.answered:
                     await self._handlers.stream(reader, AnsweredWriter(writer, protocol, reader, self.loop))
                 else:
                     await self._handlers.stream(reader, writer)

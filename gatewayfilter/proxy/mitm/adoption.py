@@ -15,7 +15,6 @@ from typing import Any, Final, cast
 
 from mitmproxy import http
 from mitmproxy.connection import ConnectionState, Server
-from mitmproxy.proxy import server_hooks
 from mitmproxy.proxy.layers.http import HTTPMode
 from mitmproxy.proxy.layers.tls import ServerTLSLayer
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
@@ -24,6 +23,7 @@ from mitmproxy.proxy.tunnel import TunnelState
 from mitmproxy.tls import TlsData
 from mitmproxy.utils import human
 
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import HeldConnection
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
@@ -96,7 +96,7 @@ class OriginAdoption:
         io = handler.transports[server] = _opened(handler, server, transport)
         self._hooks.run_now("server_connected", data)
         made = self._layers(http_layer, server)
-        io.handler = asyncio.get_running_loop().create_task(_hold(handler, data, limit))
+        io.handler = cast("Any", HeldConnection(handler, data, cast("DirectReader", io.reader), limit.leave))
         return made
 
     def _layers(self, http_layer: FastHttpLayer, server: Server) -> GatewayHttp1Client:
@@ -145,15 +145,3 @@ def _opened(handler: ConnectionHandler, server: Server, transport: asyncio.Trans
     if _log.isEnabledFor(logging.INFO):
         handler.log(f"server connect {human.format_address(server.address)}")
     return ConnectionIO(reader=cast("Any", DirectReader(handler, server, reader, writer, begun=True)), writer=writer)
-
-
-async def _hold(handler: ConnectionHandler, data: ServerConnectionHookData, limit: FairSemaphore) -> None:
-    """Reads a connection until its end."""
-    try:
-        await handler.handle_connection(data.server)
-    finally:
-        limit.leave()
-        if _log.isEnabledFor(logging.INFO):
-            handler.log(f"server disconnect {human.format_address(data.server.address)}")
-        data.server.timestamp_end = time.time()
-        await handler.handle_hook(server_hooks.ServerDisconnectedHook(data))

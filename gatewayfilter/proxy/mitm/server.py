@@ -5,6 +5,7 @@ path it gives each connection a `FastPathContext` and a `HookRunner` as its top 
 """
 
 import asyncio
+import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,15 @@ class GatewayProxyserver(proxyserver.Proxyserver):
         self.servers._instances[server.mode] = server  # noqa: SLF001  it makes its servers itself
 
 
+def _open_stream(connected: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Returns the stream of a socket, as `loop.connect_accepted_socket` makes it, without a turn of the loop and its task."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(loop=loop)
+    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+    transport = cast("Any", loop)._make_socket_transport(connected, protocol)  # noqa: SLF001  its callers all wait
+    return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+
 class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
     """Serves clients in one of the modes `regular`, `transparent` and `upstream`.
 
@@ -98,9 +108,15 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
             and len(hooks.handlers("http_connected")) == 1
         )
 
-    async def _handle_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tunnel: OpenTunnel) -> None:
+    async def _handle_tunnel(self, client: socket.socket, data: bytes, tunnel: OpenTunnel) -> None:
         """Serves what is inside a tunnel, as `handle_stream` serves a redirected connection."""
         assert self._fast_path is not None
+        reader, writer = _open_stream(client)
+        if writer.get_extra_info("peername") is None:  # reset meanwhile: mitmproxy's hooks would fail
+            writer.transport.abort()
+            return
+        if data:
+            reader.feed_data(data)
         handler = FastConnectionHandler(ctx.master, reader, writer, self._fast_path.options, self.mode)
         context = FastPathContext.of(handler.layer.context, self._fast_path)
         context.server.address = tunnel.address

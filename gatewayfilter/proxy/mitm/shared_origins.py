@@ -33,6 +33,7 @@ from mitmproxy.proxy.tunnel import TunnelState
 from mitmproxy.tls import TlsData
 from OpenSSL import SSL
 
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import DetachedTransport
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader
 from gatewayfilter.proxy.mitm.fastpath.steps import behind
 from gatewayfilter.proxy.mitm.fastpath.tls_path import holds_data
@@ -77,27 +78,6 @@ class _Parked(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Forgets the connection."""
         self.pool.drop(self)
-
-
-class _Detached(asyncio.Transport):
-    """Stands in for a transport that was taken from a stream writer: closed, and closing it does nothing."""
-
-    def is_closing(self) -> bool:
-        """Returns True: nothing is to be written."""
-        return True
-
-    def close(self) -> None:
-        """Does nothing: the connection goes on elsewhere."""
-
-    def abort(self) -> None:
-        """Does nothing: the connection goes on elsewhere."""
-
-    def write(self, data: object) -> None:
-        """Drops what is written."""
-
-    def get_write_buffer_size(self) -> int:
-        """Returns 0."""
-        return 0
 
 
 @dataclass(slots=True)
@@ -277,7 +257,7 @@ class SharedOrigins:
         assert isinstance(transport, asyncio.Transport)
         parked = _Parked(self, sharing.key, transport, Adopted(server, made, *verified, sharing.opened_at), self._clock())
         transport.set_protocol(parked)
-        set_on(writer, "_transport", _Detached())  # it closes its transport when it is collected
+        set_on(writer, "_transport", DetachedTransport())  # it closes its transport when it is collected
         sharing.http_layer = sharing.adopted = None
         server.state = ConnectionState.CLOSED  # until its layers get the event
         return parked

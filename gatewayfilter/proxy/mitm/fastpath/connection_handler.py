@@ -2,22 +2,25 @@
 
 mitmproxy disarms the connection's time-out around each hook of a connection, reads the hook's fields twice, and formats the
 client's address for a log that has another form here. It has a task for a client, one that reads from it, and one that sleeps
-until the time-out.
+until the time-out, and one for each connection to an origin. What is read passes two coroutines of a lock, which here is held by
+a flag; and the end of a client that awaits nothing, or of a connection that the keep-alive pool has taken, passes no layers.
 """
 
 import asyncio
 import logging
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
+from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, server_hooks
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
-from mitmproxy.proxy.server import LiveConnectionHandler, TimeoutWatchdog
+from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO, LiveConnectionHandler, TimeoutWatchdog
+from mitmproxy.utils import asyncio_utils, human
 
-from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, free, is_at_rest
 
 _log = logging.getLogger("mitmproxy.proxy.server")
 _OF_CONNECTIONS: Final = frozenset({
@@ -72,6 +75,39 @@ class IdleTimer(TimeoutWatchdog):
             self.begin()
 
 
+class DetachedTransport(asyncio.Transport):
+    """Stands in for a transport that was taken from a stream writer: closed, and closing it does nothing."""
+
+    def is_closing(self) -> bool:
+        """Returns True: nothing is to be written."""
+        return True
+
+    def close(self) -> None:
+        """Does nothing: the connection goes on elsewhere."""
+
+    def abort(self) -> None:
+        """Does nothing: the connection goes on elsewhere."""
+
+    def write(self, data: object) -> None:
+        """Drops what is written."""
+
+    def get_write_buffer_size(self) -> int:
+        """Returns 0."""
+        return 0
+
+
+class ReadsDirectly(Protocol):
+    """What hands a connection's bytes to the layers: `direct_reader.DirectReader`."""
+
+    def begin(self) -> asyncio.Future[None]:
+        """Begins. Returns what is done when the connection ends."""
+        ...
+
+    def stop(self) -> None:
+        """Ends that."""
+        ...
+
+
 class FastConnectionHandler(ProxyConnectionHandler):
     """Serves the connection of a client.
 
@@ -86,11 +122,74 @@ class FastConnectionHandler(ProxyConnectionHandler):
     """
 
     in_tunnel: bool = False
+    _has_left: bool = False
+    _hooks_waiting: int = 0
 
     def __init__(self, master: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, options: Any, mode: Any) -> None:
         self.master = master
         LiveConnectionHandler.__init__(self, reader, writer, options, mode)
         self.timeout_watchdog = IdleTimer(self.timeout_watchdog.timeout, self.on_timeout)
+
+    def handle_now(self, event: events.DataReceived) -> None:
+        """Does what `server_event` does, at once. To be called while no event is handled and none waits for its turn."""
+        lock: Any = self._server_event_lock
+        lock._locked = True  # noqa: SLF001  as its `acquire` does where nobody waits
+        self.timeout_watchdog.last_activity = time.time()
+        transports = self.transports
+        try:
+            for command in self.layer.handle_event(event):
+                if type(command) is not commands.SendData:
+                    self._do(command)
+                elif (io := transports.get(command.connection)) is not None:
+                    writer = io.writer
+                    assert writer
+                    if not writer.is_closing():
+                        writer.write(command.data)
+        except Exception:  # noqa: BLE001  as mitmproxy
+            self.log("mitmproxy has crashed!", logging.ERROR, exc_info=True)
+        finally:
+            lock.release()
+
+    def _do(self, command: commands.Command) -> None:
+        """Does what a command asks for, as `server_event` does."""
+        if isinstance(command, commands.OpenConnection):
+            assert command.connection not in self.transports
+            task = self._begin(self.open_connection(command), f"server connection handler {command.connection.address}")
+            self.transports[command.connection] = ConnectionIO(handler=task)
+        elif isinstance(command, commands.RequestWakeup):
+            self.wakeup_timer.add(self._begin(self.wakeup(command), f"wakeup timer ({command.delay:.1f}s)"))
+        elif isinstance(command, commands.ConnectionCommand) and command.connection not in self.transports:
+            pass  # it has been closed
+        elif isinstance(command, commands.SendData):
+            writer = self.transports[command.connection].writer
+            assert writer
+            if not writer.is_closing():
+                writer.write(command.data)
+        elif isinstance(command, commands.CloseConnection):
+            half_close = isinstance(command, commands.CloseTcpConnection) and command.half_close
+            self.close_connection(command.connection, half_close)
+        elif isinstance(command, commands.StartHook):
+            self._begin(self.hook_task(command), f"handle_hook({command.name})", keep_ref=True)
+        elif isinstance(command, commands.Log):
+            self.log(command.message, command.level)
+        else:
+            raise RuntimeError(f"Unexpected command: {command}")
+
+    def _begin(self, doing: Coroutine[Any, Any, None], name: str, *, keep_ref: bool = False) -> asyncio.Task[None]:
+        return asyncio_utils.create_task(doing, name=name, keep_ref=keep_ref, client=self.client.peername)
+
+    async def server_event(self, event: events.Event) -> None:
+        """Handles an event, unless it is an end from which nothing follows."""
+        if type(event) is events.ConnectionClosed:
+            connection = event.connection
+            if connection is self.client:
+                if is_at_rest(self.layer):
+                    connection.state = ConnectionState.CLOSED
+                    return
+            elif self._has_left and (io := self.transports.get(connection)) is not None and is_taken(io):
+                connection.state = ConnectionState.CLOSED
+                return
+        await super().server_event(event)
 
     async def handle_client(self) -> None:
         """Serves the client until it has left."""
@@ -112,10 +211,17 @@ class FastConnectionHandler(ProxyConnectionHandler):
         self.log("client disconnect")
         self.client.timestamp_end = time.time()
         await self.handle_hook(server_hooks.ClientDisconnectedHook(self.client))
-        if handlers := [io.handler for io in self.transports.values() if io.handler]:
-            for handler in handlers:
-                handler.cancel("client disconnected")
-            await asyncio.wait(handlers)
+        self._has_left = True
+        for io in list(self.transports.values()):
+            held: Any = io.handler
+            if type(held) is HeldConnection and is_taken(io):
+                await held.release()
+            elif held:
+                held.cancel("client disconnected")
+        if tasks := [io.handler for io in self.transports.values() if io.handler]:
+            await asyncio.wait(tasks)
+        if not self._hooks_waiting:
+            free(self.layer)
 
     async def _read(self) -> None:
         """Reads from the client until its end, or until the task of its connection, which is this one, is cancelled."""
@@ -136,6 +242,14 @@ class FastConnectionHandler(ProxyConnectionHandler):
             assert io.writer is not None
             io.writer.close()
 
+    async def hook_task(self, hook: commands.StartHook) -> None:
+        """Runs a hook that waits, and hands its reply to the layers."""
+        self._hooks_waiting += 1
+        try:
+            await super().hook_task(hook)
+        finally:
+            self._hooks_waiting -= 1
+
     async def handle_hook(self, hook: commands.StartHook) -> None:
         """Runs a hook to its end."""
         addons = self.master.addons
@@ -146,6 +260,73 @@ class FastConnectionHandler(ProxyConnectionHandler):
         """Logs a message, with the client's address."""
         if _log.isEnabledFor(level):
             super().log(message, level, exc_info)
+
+
+class HeldConnection:
+    """A connection to an origin that was taken from the keep-alive pool. Stands in for the task that reads it.
+
+    Such a task is made when the origin ends the connection, or it is closed from this side.
+
+    Args:
+        handler: of the client.
+        data: of its hooks.
+        reader: reads it.
+        leave: called when it has ended.
+    """
+
+    def __init__(
+        self,
+        handler: ConnectionHandler,
+        data: server_hooks.ServerConnectionHookData,
+        reader: ReadsDirectly,
+        leave: Callable[[], None],
+    ) -> None:
+        self._handler = handler
+        self._data = data
+        self._reader = reader
+        self._leave = leave
+        reader.begin().add_done_callback(self._ended)
+
+    def cancel(self, message: str | None = None) -> bool:
+        """Closes the connection; returns True. Its task takes the place of this object."""
+        return self._serve().cancel(message)
+
+    async def release(self) -> None:
+        """Lets go of the connection, which the pool has taken."""
+        self._reader.stop()
+        self._handler.transports.pop(self._data.server)
+        await self._after()
+
+    def _ended(self, _: asyncio.Future[None]) -> None:
+        io = self._handler.transports.get(self._data.server)
+        if io is not None and cast("object", io.handler) is self:
+            self._serve()
+
+    def _serve(self) -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(self._read())
+
+    async def _read(self) -> None:
+        """Reads the connection until its end."""
+        io = self._handler.transports.get(self._data.server)
+        if io is not None:  # at once: what follows from the end closes it again
+            io.handler = asyncio.current_task()
+        try:
+            await self._handler.handle_connection(self._data.server)
+        finally:
+            self._reader.stop()
+            await self._after()
+
+    async def _after(self) -> None:
+        self._leave()
+        if _log.isEnabledFor(logging.INFO):
+            self._handler.log(f"server disconnect {human.format_address(self._data.server.address)}")
+        self._data.server.timestamp_end = time.time()
+        await self._handler.handle_hook(server_hooks.ServerDisconnectedHook(self._data))
+
+
+def is_taken(io: ConnectionIO) -> bool:
+    """Returns whether the keep-alive pool has taken a connection."""
+    return isinstance(io.writer, asyncio.StreamWriter) and type(io.writer.transport) is DetachedTransport
 
 
 async def _settle(task: asyncio.Task[Any]) -> None:

@@ -11,6 +11,7 @@ path reads directly as well.
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from mitmproxy.connection import Connection
@@ -18,6 +19,7 @@ from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
 from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD, caught_up
 from gatewayfilter.proxy.mitm.upstream import set_on
@@ -95,12 +97,23 @@ class DirectReader:
             return await self._reader.read(size)
         if self._transport.is_closing():
             return await self._reader.read(size)
-        protocol = self._protocol = _DirectProtocol(self._handler, self._connection, self._transport)
+        ended = self.begin()
         try:
-            await protocol.ended
+            await ended
         finally:
-            protocol.stop()
+            self.stop()
         return b""
+
+    def begin(self) -> asyncio.Future[None]:
+        """Begins to hand bytes to the layers. Returns what is done when the connection ends."""
+        if self._protocol is None:
+            self._protocol = _DirectProtocol(self._handler, self._connection, self._transport)
+        return self._protocol.ended
+
+    def stop(self) -> None:
+        """Hands no more bytes to the layers."""
+        if self._protocol is not None:
+            self._protocol.stop()
 
 
 class _DirectProtocol(asyncio.Protocol):
@@ -109,6 +122,7 @@ class _DirectProtocol(asyncio.Protocol):
     def __init__(self, handler: ConnectionHandler, connection: Connection, transport: Any) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._handler: ConnectionHandler | None = handler
+        self._handle_now = handler.handle_now if isinstance(handler, FastConnectionHandler) else None
         self._connection = connection
         self._transport = transport
         self._lock: Any = handler._server_event_lock  # noqa: SLF001
@@ -128,14 +142,15 @@ class _DirectProtocol(asyncio.Protocol):
         handler = self._handler
         if handler is None:  # cancelled
             return
-        happened = handler.server_event(events.DataReceived(self._connection, data))
-        if self._lock.locked() or self._lock._waiters:  # noqa: SLF001  earlier events come first
-            self._wait_for(happened)
+        event = events.DataReceived(self._connection, data)
+        if self._lock._locked or self._lock._waiters:  # noqa: SLF001  earlier events come first
+            self._wait_for(handler.server_event(event))
             return
-        try:  # noqa: SIM105  for each read: a context manager costs more than the rest of this
-            happened.send(None)  # with the lock free it runs to its end
-        except StopIteration:
-            pass
+        if self._handle_now is not None:
+            self._handle_now(event)
+        else:
+            with suppress(StopIteration):
+                handler.server_event(event).send(None)  # with the lock free it runs to its end
         if (PAUSED and self._connection in PAUSED) or (AHEAD and self._connection in AHEAD):
             self._wait_for(None)
             return

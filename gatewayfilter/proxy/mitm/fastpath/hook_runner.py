@@ -18,9 +18,10 @@ from typing import Any
 from mitmproxy import addonmanager, exceptions, flow, hooks
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import HttpLayer
 
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
-from gatewayfilter.proxy.mitm.fastpath.tls_path import deliver
+from gatewayfilter.proxy.mitm.fastpath.tls_path import awaits_nothing, deliver
 
 _log = logging.getLogger(__name__)
 _connections_log = logging.getLogger("mitmproxy.proxy.server")
@@ -175,6 +176,11 @@ class HookRunner:
         """The context of the wrapped layer."""
         return self._top.context
 
+    @property
+    def top(self) -> layer.Layer:
+        """The wrapped layer."""
+        return self._top
+
     def handle_event(self, event: events.Event) -> Iterable[commands.Command]:
         """Returns the commands that follow from an event."""
         if type(event) is not events.DataReceived:
@@ -214,3 +220,28 @@ class HookRunner:
             coming = self._top.handle_event(replies.popleft())
         if unsent is not None:
             yield unsent
+
+
+def is_at_rest(top: object) -> bool:
+    """Returns whether nothing follows from the end of the client whose top layer this is."""
+    return type(top) is HookRunner and awaits_nothing(top.top)
+
+
+def free(top: object) -> None:
+    """Frees the layers of a connection that has ended, which hold each other in circles, and with them their TLS state.
+
+    Without it that waits for the garbage collector, and the next connection takes new memory instead of what is in the cache.
+    """
+    if type(top) is not HookRunner:
+        return
+    found: set[layer.Layer] = set()
+    left = [*top.context.layers]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += one.context.layers
+            if isinstance(one, HttpLayer):
+                left += (*one.connections.values(), *one.streams.values())
+    for one in found:
+        vars(one).clear()

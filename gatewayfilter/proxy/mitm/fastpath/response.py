@@ -174,6 +174,7 @@ class _Exchange:
         client.stream_id = None
         server.state = server.read_headers
         client.state = client.read_headers
+        vars(stream).clear()  # it holds itself in circles, and with it all that the flow has
         return self._send(sent)
 
     def _is_done(self, response: http.Response, *, streamed: bool) -> bool:

@@ -21,6 +21,7 @@ from gatewayfilter.proxy.mitm.fastpath.beginning import choose, shake_hands
 from gatewayfilter.proxy.mitm.fastpath.exchange import take
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer, closing
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
+from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 
 _ffi: Final = cast("Any", SSL)._ffi  # noqa: SLF001  pyOpenSSL has no way to read into a buffer that is there
 _lib: Final = cast("Any", SSL)._lib  # noqa: SLF001
@@ -84,6 +85,26 @@ def _from_origin(http: FastHttpLayer, tls: ServerTLSLayer, event: events.DataRec
     return [*first, *taken] if type(taken) is list else chain(first, taken)
 
 
+def awaits_nothing(top: layer.Layer) -> bool:
+    """Returns whether a client speaks HTTP/1.1, has got all answers, and has begun no further request."""
+    inner = behind(top)
+    if type(inner) is ClientTLSLayer:
+        if not _is_open(inner) or _is_special(inner):
+            return False
+        inner = behind(inner.child_layer)
+    if type(inner) is not FastHttpLayer or inner._paused is not None or inner.replies is not None:  # noqa: SLF001
+        return False
+    server = inner.connections.get(inner.context.client)
+    return (
+        type(server) is GatewayHttp1Server
+        and not inner.streams
+        and not inner.command_sources
+        and server._paused is None  # noqa: SLF001
+        and server.state == server.read_headers
+        and not server.buf
+    )
+
+
 def _is_open(tls: TLSLayer) -> bool:
     return tls._paused is None and tls.tunnel_state is tunnel.TunnelState.OPEN  # noqa: SLF001
 
@@ -123,7 +144,20 @@ def _handshake(tls: ClientTLSLayer, event: events.DataReceived) -> Sent | Comman
     undecided.events += waited[:1]
     if len(waited) < 2:
         return sent
-    return _seal_all(tls, deliver(undecided, cast("events.DataReceived", waited[1])), sent)
+    follows = deliver(undecided, cast("events.DataReceived", waited[1]))
+    if type(follows) is list and _may_wait(tls, sent, follows):
+        for one in sent:
+            _lib.BIO_write(tls.tls._from_ssl, one.data, len(one.data))  # noqa: SLF001
+        sent = []
+    return _seal_all(tls, follows, sent)
+
+
+def _may_wait(tls: ClientTLSLayer, sent: Sent, result: Sent) -> bool:
+    """Returns whether the end of a handshake can go out with the response: session tickets, behind which a request went on."""
+    client = tls.conn
+    if client.tls_version != "TLSv1.3" or not result:
+        return False
+    return not any(one.connection is client for one in result) and all(one.connection is client for one in sent)
 
 
 def _seal_all(tls: TLSLayer, result: Sent | Commands, first: Sent) -> Sent | Commands:

@@ -1,13 +1,23 @@
 import asyncio
+import gc
+import ssl
 import time
+import weakref
 from typing import Any
 
 import pytest
+from mitmproxy.proxy import events
+from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
+from OpenSSL import SSL
 
-from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, IdleTimer
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, HeldConnection, IdleTimer
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from tests.proxy.conftest import StartGateway
 from tests.proxy.connection_fakes import until
+from tests.proxy.mitm.test_shared_origins import CountingOrigin, left, origin_tls, visit
 from tests.proxy.proxy_fakes import Origin
+
+__all__ = ["origin_tls"]
 
 NAMES = ("client_connected", "server_connect", "server_connected", "server_disconnected", "client_disconnected")
 
@@ -131,3 +141,142 @@ async def test_however_a_connection_ends_the_client_is_forgotten(
 
 async def _fail(_self: object, _connection: object) -> None:
     raise ValueError("a crash")
+
+
+@pytest.mark.parametrize(
+    ("last", "passes"), [(b"", False), (b"\r\n", False), (b"GET /half HTTP/1.1\r\nHo", True)], ids=["nothing", "line end", "half"]
+)
+async def test_the_end_of_a_client_passes_layers_only_where_they_await_something(
+    last: bytes,
+    passes: bool,  # noqa: FBT001  a column
+    start_gateway: StartGateway,
+    origin: Origin,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ends: list[object] = []
+    handle = ProxyConnectionHandler.server_event
+
+    async def note(self: Any, event: events.Event) -> None:
+        if isinstance(event, events.ConnectionClosed) and event.connection is self.client:
+            ends.append(event)
+        await handle(self, event)
+
+    monkeypatch.setattr(ProxyConnectionHandler, "server_event", note)
+    async with start_gateway() as gateway:
+        connections = gateway.master.addons.get("proxyserver").connections
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        async with asyncio.timeout(10):
+            host = origin.http.removeprefix("http://").encode()
+            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            writer.write(last)
+            await writer.drain()
+            writer.close()
+            await until(lambda: not connections)
+    assert bool(ends) is passes
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+async def test_a_connection_that_has_ended_leaves_nothing_for_the_collector(
+    start_gateway: StartGateway,
+    origin_tls: ssl.SSLContext,
+    client_tls: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    secure: bool,
+) -> None:
+    made: list[weakref.ref[Any]] = []
+    for kind in (SSL.Connection, GatewayHttpStream):
+        _note_instances(monkeypatch, kind, made)
+    async with (
+        start_gateway(shared_origins=256) as gateway,
+        CountingOrigin(tls=origin_tls if secure else None).running() as origin,
+    ):
+        gc.disable()
+        try:
+            for number in range(3):
+                assert (await visit(gateway, origin, str(number), tls=client_tls if secure else None)).endswith(b"ok")
+                await left(gateway, 1)
+            (parked,) = gateway.master._shared._parked
+            kept = {None, parked.tls.made}
+            await until(lambda: {one() for one in made} <= kept)
+        finally:
+            gc.enable()
+    assert len(made) == (3 + 3 + 1 if secure else 3)
+
+
+def _note_instances(monkeypatch: pytest.MonkeyPatch, kind: Any, made: list[weakref.ref[Any]]) -> None:
+    begin = kind.__init__
+
+    def note(self: Any, *arguments: Any) -> None:
+        made.append(weakref.ref(self))
+        begin(self, *arguments)
+
+    monkeypatch.setattr(kind, "__init__", note)
+
+
+async def test_a_hook_that_waits_longer_than_the_client_finds_its_layers(
+    start_gateway: StartGateway, origin: Origin, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate, ended = asyncio.Event(), asyncio.Event()
+
+    class Waits:
+        name = "waits"
+
+        async def request(self, _: object) -> None:
+            await gate.wait()
+            ended.set()
+
+    async with start_gateway() as gateway:
+        gateway.master.addons.add(Waits())
+        connections = gateway.master.addons.get("proxyserver").connections
+        _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        async with asyncio.timeout(10):
+            host = origin.http.removeprefix("http://").encode()
+            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            await until(lambda: connections)
+            (handler,) = connections.values()
+            await until(lambda: handler._hooks_waiting)
+            writer.transport.abort()
+            await until(lambda: not connections)
+            gate.set()
+            await ended.wait()
+            await until(lambda: not handler._hooks_waiting)
+    assert "crashed" not in caplog.text
+
+
+@pytest.mark.parametrize("ends", ["client", "origin"])
+async def test_a_taken_connection_has_its_hooks_once_whoever_ends_it(
+    ends: str, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[object] = []
+    serve = HeldConnection._serve
+
+    def note(self: HeldConnection) -> asyncio.Task[None]:
+        tasks.append(made := serve(self))
+        return made
+
+    monkeypatch.setattr(HeldConnection, "_serve", note)
+    async with start_gateway(shared_origins=256) as gateway, CountingOrigin().running() as origin:
+        await visit(gateway, origin, "0")
+        await left(gateway, 1)
+        hooks = Hooks(frozenset())
+        gateway.master.addons.add(hooks)
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+        async with asyncio.timeout(10):
+            head = b"GET http://localhost:%d/1 HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % (origin.port, origin.port)
+            writer.write(head)
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+            if ends == "origin":
+                for one in origin.writers:
+                    one.close()
+                await until(lambda: "server_disconnected" in hooks.seen)
+                writer.write(head)
+                assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+            writer.close()
+            await left(gateway, 1)
+        middle = ["server_disconnected", "server_connect", "server_connected"] if ends == "origin" else []
+        assert hooks.seen[:3] == list(NAMES[:3])
+        assert hooks.seen[3 : 3 + len(middle)] == middle
+        assert hooks.seen[3 + len(middle) :] == ["client_disconnected", "server_disconnected"]
+        assert bool(tasks) is (ends == "origin")
