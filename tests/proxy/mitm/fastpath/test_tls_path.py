@@ -13,7 +13,10 @@ import trustme
 from gatewayfilter.proxy.mitm.fastpath import hook_runner, tls_path
 from tests.proxy.conftest import StartGateway
 from tests.proxy.connection_fakes import until
+from tests.proxy.mitm.test_shared_origins import CountingOrigin, left, origin_tls, visit
 from tests.proxy.proxy_fakes import Gateway
+
+__all__ = ["origin_tls"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -158,3 +161,64 @@ async def test_a_client_that_breaks_its_tls_fails_nothing_else(
         raw.abort()
         await until(lambda: not gateway.master._proxyserver.connections)
     assert "crashed" not in caplog.text
+
+
+class _GatedOrigin(CountingOrigin):
+    """An origin that answers when it may."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__(tls=tls)
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.writers.append(writer)
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                await self.gate.wait()
+                writer.write(self.answer)
+
+
+async def _handshake(
+    gateway: Gateway, origin: CountingOrigin, tls: ssl.SSLContext, session: ssl.SSLSession | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, ssl.MemoryBIO, ssl.SSLObject, bytes]:
+    """Opens a tunnel and does the handshake in it. Returns what to go on with, and the client's last message, not yet sent."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(b"CONNECT localhost:%d HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % (origin.port, origin.port))
+    await reader.readuntil(b"\r\n\r\n")
+    source, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    made = tls.wrap_bio(source, sent, server_hostname="localhost", session=session)
+    while True:
+        try:
+            made.do_handshake()
+        except ssl.SSLWantReadError:
+            writer.write(sent.read())
+            source.write(await reader.read(65536))
+        else:
+            break
+    made.write(b"GET /x HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % origin.port)
+    return reader, writer, source, made, sent.read()
+
+
+async def test_session_tickets_go_out_with_the_response(
+    start_gateway: StartGateway, origin_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    session: ssl.SSLSession | None = None
+    async with start_gateway(shared_origins=256) as gateway, _GatedOrigin(origin_tls).running() as origin:
+        assert (await visit(gateway, origin, "0", tls=client_tls)).endswith(b"ok")
+        for resumed in (False, True):
+            await left(gateway, 1)
+            origin.gate.clear()
+            async with asyncio.timeout(10):
+                reader, writer, source, made, last = await _handshake(gateway, origin, client_tls, session)
+                assert made.session_reused is resumed
+                writer.write(last)
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), 0.05)
+                origin.gate.set()
+                source.write(await reader.read(65536))
+                assert made.read(65536).endswith(b"ok")
+                assert made.session is not None
+                assert made.session.has_ticket
+                session = made.session
+                writer.close()
