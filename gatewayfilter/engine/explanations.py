@@ -44,7 +44,7 @@ def _tell(decider: Decider, question: Question, verdict: Verdict | None) -> Told
         case Spellings():
             return _tell_spellings(question, verdict)
         case _:
-            return "allow", "what no list knows is allowed, and offered to the crawler", verdict
+            return "allow", "URLs on no list are allowed, and offered to the crawler", verdict
 
 
 def _tell_rules(question: Question, verdict: Verdict | None) -> Told:
@@ -54,7 +54,7 @@ def _tell_rules(question: Question, verdict: Verdict | None) -> Told:
         off = rules.switched_off()
         silent = off.matching(question.url, off.for_host(question.url), question.now)
         hidden = f"; switched off: {', '.join(map(written_pattern, silent[:3]))}" if silent else ""
-        return "miss", f"no rule of a person covers this URL{hidden}", None
+        return "miss", f"none of your own rules covers this URL{hidden}", None
     others = len(rules.matching(question.url, question.facts.manual, question.now)) - 1
     more = f"; {others} more of people's rules cover it" if others else ""
     return verdict.action.value, f"a person's rule {verdict.action}s {verdict.rule}{_from_fleet(rules, question)}{more}", verdict
@@ -87,7 +87,7 @@ def _tell_entries(table: ListTable, question: Question, verdict: Verdict | None)
     lists = question.lists
     passed = [(key, digest) for key in _all_keys(question) if may_be_listed(lists, digest := digest_of(key))]
     if not passed:
-        return "skipped", "the Bloom gate says that no list has it", None
+        return "skipped", "the quick look found that no list has it", None
     silent = [why for key, digest in passed for why in silent_entries(lists, key, digest, table.action, question.now)]
     if silent:
         return "pass", "; ".join(silent), None

@@ -19,13 +19,13 @@ def _n(message: str) -> str:
 
 
 HEADS: Final = (
-    _n("what no list knows is allowed, and offered to the crawler"),
-    _n("no rule of a person covers this URL"),
+    _n("URLs on no list are allowed, and offered to the crawler"),
+    _n("none of your own rules covers this URL"),
     _n("a person's rule allows %(rule)s"),
     _n("a person's rule blocks %(rule)s"),
     _n("none of %(count)s keys of this URL is on any list"),
     _n("%(count)s of %(all)s keys may be listed: %(names)s"),
-    _n("the Bloom gate says that no list has it"),
+    _n("the quick look found that no list has it"),
     _n("no key of this URL is on the blacklist"),
     _n("no key of this URL is on the whitelist"),
     _n("%(key)s was learned since the snapshot, but %(why)s"),

@@ -16,6 +16,7 @@ from jinja2.runtime import Context
 from gatewayfilter import __version__
 from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.web.rendering.assets import Assets
+from gatewayfilter.web.rendering.browser_names import browser_name
 from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES, best_language, translations
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
@@ -67,6 +68,7 @@ class Pages:
         environment.globals["ngettext"] = _counted(cast("Callable[..., str]", environment.globals["ngettext"]))
         titles = CategoryTitles(language)
         environment.filters["category"] = titles
+        environment.filters["browser"] = browser_name
         translated = self._translations[language].gettext
         messages = self._messages[language] = MessageTexts(language, translated)
         environment.filters["told"] = messages

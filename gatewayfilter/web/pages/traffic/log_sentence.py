@@ -23,7 +23,7 @@ _OUTCOMES: Final = (
     ("blocked", _n("blocked")),
     ("allowed", _n("allowed")),
     ("learned", _n("learned")),
-    ("unknown", _n("unknown")),
+    ("unknown", _n("allowed, on no list")),
 )
 _TIMES: Final = (
     ("", _n("at any time")),

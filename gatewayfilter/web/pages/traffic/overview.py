@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import LogBucket
+from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
 from gatewayfilter.web.access.dependencies import Services
@@ -24,6 +25,8 @@ from gatewayfilter.web.services import WebServices
 router = PageRouter()
 
 _MOST_REQUESTS: Final = 3
+_NEW_S: Final = 86_400.0
+"""How long a device counts as new."""
 _SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}
 
 
@@ -63,7 +66,7 @@ def _content(
         "since": since,
         "blocked_log": log_url(outcome="blocked", since=since),
         "whole_log": log_url(since=since),
-        "devices": _devices(services, found.since),
+        **_devices(services, found.since, now),
         "waiting": facts_of(services.store, waiting[:_MOST_REQUESTS], now),
         "more_waiting": max(0, len(waiting) - _MOST_REQUESTS),
         "pauses": [pause for pause in policies.pauses.values() if pause.until > now],
@@ -95,9 +98,16 @@ def _tops(shares: Sequence[LogShare], since: str, condition: str, told: Callable
     return rows
 
 
-def _devices(services: WebServices, since: float) -> int:
+def _devices(services: WebServices, since: float, now: float) -> dict[str, int]:
+    """Returns how many devices and people were there, and how many addresses are new and have no name."""
     names = services.clients()
-    return len({names.shown(one.client) for one in services.store.log_stats.clients() if one.last_at >= since and one.client})
+    seen = [one for one in services.store.log_stats.clients() if one.client]
+    fresh = [
+        one
+        for one in seen
+        if one.first_at > now - _NEW_S and not one.client.startswith(USER_PREFIX) and not names.name(one.client)
+    ]
+    return {"devices": len({names.shown(one.client) for one in seen if one.last_at >= since}), "new_devices": len(fresh)}
 
 
 def _chart(overview: Overview, services: WebServices) -> dict[str, list[float] | list[int] | list[str]]:

@@ -3,6 +3,7 @@
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
 const language = document.documentElement.lang || "en";
 const TOAST_MS = 10000;
+const UNDO_MS = 20000; // a toast that can undo is read, and then decided about
 const TIMES_MS = 30000;
 
 // htmx: each request carries the CSRF token; an answer that is an error is shown as a toast.
@@ -40,7 +41,7 @@ function expire(toast) {
     if (toast.matches(":hover, :focus-within")) setTimeout(look, 2000);
     else toast.remove();
   };
-  setTimeout(look, TOAST_MS);
+  setTimeout(look, toast.querySelector("form") ? UNDO_MS : TOAST_MS);
 }
 
 if (toasts) {
@@ -57,14 +58,20 @@ if (toasts) {
 // The drawer: a modal dialog, so that the browser keeps the focus inside and gives it back.
 const drawer = document.getElementById("drawer");
 
+// While it is open, what stands outside of it can be neither seen nor pressed: toasts, with their undo, move into it.
 function openDrawer() {
-  if (drawer && !drawer.open) drawer.showModal();
+  if (!drawer || drawer.open) return;
+  if (toasts) drawer.append(toasts);
+  drawer.showModal();
 }
 
 drawer?.addEventListener("click", (event) => {
   if (event.target === drawer) drawer.close();
 });
-drawer?.addEventListener("close", () => document.getElementById("drawer-body").replaceChildren());
+drawer?.addEventListener("close", () => {
+  if (toasts) drawer.before(toasts);
+  document.getElementById("drawer-body").replaceChildren();
+});
 
 // The theme is kept in a cookie, so that the server writes it into the page.
 function switchTheme() {
