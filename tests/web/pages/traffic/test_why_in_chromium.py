@@ -27,7 +27,7 @@ def test_what_is_done_in_the_drawer_is_undone_in_it(tmp_path: Path, locale: str,
         page.locator('.why-act [value="allow"]').click()
         page.locator("#drawer .toast form button", has_text=undo).click()  # nothing outside of the drawer can be pressed
         page.wait_for_function("() => !document.querySelector('#drawer .toast form')")
-        assert [one for one in store.audit.page() if one.action == "rule.added"]
+        assert [one for one in store.audit.page() if one.action == "rule.allowed"]
         assert store.lists.rules() == []
         page.keyboard.press("Escape")
         page.wait_for_function("() => document.getElementById('toasts').parentElement === document.body")
