@@ -1,5 +1,6 @@
 """What counts of what a scan finds: compiled and in Python the same, in the same order."""
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,6 +133,19 @@ def spoken(hits: Hits) -> list[tuple[str, str, Role, int, int]]:
 def test_long_repetitions_find_the_same(words: str, text: str) -> None:
     fast, plain = both([WordFile("bad", words={words: 1.0, words[:50].strip() + "c": 1.0})])
     assert list(fast(text).items()) == list(plain(text).items())
+
+
+@needs_compiled
+def test_hundreds_of_phrases_find_the_same() -> None:
+    chance = random.Random(7)
+    alphabet = [chr(0x4E00 + number) for number in range(300)] + list("abcdefghij ")
+    made = ("".join(chance.choices(alphabet, k=chance.randint(1, 4))).strip() for _ in range(800))
+    words = {f"{chance.choice(['', '', '*'])}{word}{chance.choice(['', '', '*'])}": 1.0 for word in made if word}
+    fast, plain = both([WordFile("bad", words=words)])
+    text = normal_view("".join(chance.choices(alphabet, k=2_000)))
+    found = list(fast(text).items())
+    assert len(found) > 100
+    assert found == list(plain(text).items())
 
 
 @needs_compiled
