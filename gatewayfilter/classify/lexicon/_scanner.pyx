@@ -1,21 +1,18 @@
 # cython: language_level=3
-"""Compiled twin of matches.Automaton: the same hits in the same order, by an automaton that knows word boundaries.
+"""Compiled twin of matches.Automaton: the same hits in the same order, by two tries that are walked where phrases may begin.
 
-Text and phrases are UTF-8 with a separator byte at each edge of a run of letters of an alphabet; a closed end of a phrase has one
-too. So the automaton of `ahocorasick_rs` reports a fifth of what it finds in the bare text, and nothing of it inside a word that
-does not count there. One blank between two runs is written as one separator, which nothing else is: most of a text is words and
-blanks. Time: linear in the text and its matches, but for sorting them.
+Most phrases begin and end at the edge of a word. One whose left end is closed is looked for at the beginnings of words alone,
+where nearly every walk ends after two or three characters; inside words only those with an open left end are, in a trie of their
+own, where nearly every walk ends at once. Nothing that does not count at its ends is reported, and what is found comes in the
+order in which it is settled. Time: linear in the text and its matches for words that people write; in the text times the length of
+the longest phrase at worst.
 """
 
 from cpython.array cimport array, clone
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport qsort
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from array import array as new_array
-
-from ahocorasick_rs import BytesAhoCorasick, Implementation
+from collections import Counter
 
 from gatewayfilter.classify.lexicon import match_filter as reference
 from gatewayfilter.classify.lexicon import proximity as near
@@ -26,6 +23,7 @@ cdef extern from "Python.h":
 cdef array _BYTES = new_array("B")
 cdef array _INTS = new_array("i")
 cdef array _CODES = new_array("I")
+cdef array _SHORTS = new_array("H")
 cdef int LEFT = reference.LEFT
 cdef int RIGHT = reference.RIGHT
 cdef int OPEN = reference.OPEN
@@ -39,9 +37,18 @@ cdef Py_ssize_t MAX_GAP_HAN = near.MAX_GAP_HAN
 cdef str SENTENCE_ENDS = near.SENTENCE_ENDS
 cdef enum:
     ASCII = 128
-    SEPARATOR = 0xff  # a byte that UTF-8 never has
-    BLANK = 32
+    PLANE = 0x10000
+    BEYOND = 0x110000
     REPLACEMENT = 0xfffd
+    # A cell: its parent's cell and one more, 0 for an empty one; the base of its children, with a bit that says that a phrase ends
+    # here. Eight of them are a line of a cache.
+    PARENT = 0
+    BASE = 1
+    CELL = 2
+    ENDS_HERE = 1
+    BASE_AT = 1
+    WIDE = 2  # levels that are laid out before all others: their nodes have many children
+    TRIES = 64  # places that are tried for the children of a node before they come to the end
     # What a phrase means, packed: which ends are open (as `LEFT` and `RIGHT`), its role, its category's number.
     ENDS = 3
     ROLE = 7
@@ -55,8 +62,13 @@ cdef bint[ASCII] _ENDS_SENTENCE
 for _place in range(ASCII):
     _ENDS_SENTENCE[_place] = chr(_place) in SENTENCE_ENDS
 
+cdef uint8_t[PLANE] _LETTERS
+cdef uint32_t _letter
+for _letter in range(PLANE):
+    _LETTERS[_letter] = _is_alphabetic(<Py_UCS4>_letter)
 
-cdef inline bint _is_alphabetic(Py_UCS4 character) noexcept:
+
+cdef bint _is_alphabetic(Py_UCS4 character) noexcept:
     if character < ASCII:
         return 97 <= character <= 122 or 48 <= character <= 57 or 65 <= character <= 90
     if 0x0e00 <= character <= 0x0eff or 0x2e80 <= character <= 0xa4cf or character > 0xf8ff:
@@ -64,10 +76,9 @@ cdef inline bint _is_alphabetic(Py_UCS4 character) noexcept:
     return character.isalnum()
 
 
-cdef struct _Match:
-    int start
-    int end
-    int number
+cdef inline bint _is_letter(uint32_t character) noexcept:
+    """Tells the same from a table."""
+    return character < PLANE and _LETTERS[character]
 
 
 cdef class Finder:
@@ -78,29 +89,30 @@ cdef class Finder:
         patterns: what they mean, by the same numbers.
     """
 
-    cdef bytes _kinds
-    cdef object _find
     # What the phrases mean: of each, the first of its meanings and the first of its sides; those end where the next one's begin.
     cdef uint32_t[::1] _first_meanings, _first_sides
     cdef uint32_t[::1] _packed, _sides
     cdef list _meanings, _places
     cdef Py_ssize_t _categories
+    # Two tries, of all phrases (node 0) and of those that may begin inside a word (node 1), as a double array: the node that
+    # a character leads to is the cell at the sum of its parent's base and the character's code, if that cell names its parent.
+    cdef uint32_t[::1] _cells, _endings  # the second: the phrase that ends at a cell
+    cdef uint16_t[::1] _codes  # of each character, 0 for one that no phrase holds
+    cdef uint8_t[::1] _kind, _closed  # of each phrase: its kind, and whether a letter after it makes it another word
+    cdef Py_ssize_t _longest, _most_codes
 
     def __init__(self, list texts not None, patterns):
-        self._kinds = patterns.kinds
+        self._kind = new_array("B", patterns.kinds)
         self._places = patterns.places
         self._pack(patterns.meanings, patterns.sides, len(texts))
-        if not texts:
-            return
-        encoded = [self._encoded(text, number) for number, text in enumerate(texts)]
-        self._find = BytesAhoCorasick(encoded, implementation=Implementation.ContiguousNFA).find_matches_as_indexes
+        self._plant(texts)
 
     cdef int _pack(self, list meanings, dict sides, Py_ssize_t count) except -1:
         """Packs what the phrases mean."""
         cdef Py_ssize_t number, meaning = 0, side = 0
         cdef tuple item
         cdef dict categories = {}
-        if len(meanings) != count or len(self._kinds) != count:
+        if len(meanings) != count or self._kind.shape[0] != count:
             raise ValueError("each phrase must have a kind and its meanings")
         self._first_meanings = clone(_CODES, count + 1, True)
         self._first_sides = clone(_CODES, count + 1, True)
@@ -125,206 +137,291 @@ cdef class Finder:
         self._categories = len(categories)
         return 0
 
-    cdef bytes _encoded(self, str text, Py_ssize_t number):
-        """Returns a phrase as the automaton looks for it: an end that some meaning opens has no separator."""
-        cdef uint32_t[::1] codes = _codes_of(text)
-        cdef uint8_t[::1] data = clone(_BYTES, _room(text), False)
-        cdef int[::1] before = clone(_INTS, _room(text) + 1, False)
-        cdef Py_ssize_t first = 0, last = _separate(codes, data, before), entry
-        cdef uint32_t opened = 0
-        for entry in range(self._first_meanings[number], self._first_meanings[number + 1]):
-            opened |= self._packed[entry] & ENDS
-        for entry in range(self._first_sides[number], self._first_sides[number + 1]):
-            opened |= self._sides[entry] & ENDS
-        if opened & <uint32_t>LEFT and data[first] == SEPARATOR:
-            first += 1
-        if opened & <uint32_t>RIGHT and data[last - 1] == SEPARATOR:
-            last -= 1
-        return bytes(data[first:last])
+    cdef int _plant(self, list texts) except -1:
+        """Makes the tries."""
+        cdef Py_ssize_t number, entry
+        cdef uint32_t opened
+        cdef list phrases = [], inside = []
+        cdef str text
+        self._closed = clone(_BYTES, len(texts), True)
+        self._longest = max(map(len, texts), default=0)
+        for number, text in enumerate(texts):
+            opened = 0
+            for entry in range(self._first_meanings[number], self._first_meanings[number + 1]):
+                opened |= self._packed[entry] & ENDS
+            for entry in range(self._first_sides[number], self._first_sides[number + 1]):
+                opened |= self._sides[entry] & ENDS
+            self._closed[number] = self._kind[number] & RIGHT and not opened & <uint32_t>RIGHT
+            phrases.append((text, number))
+            if self._kind[number] & LEFT and opened & <uint32_t>LEFT:
+                inside.append((text, number))
+        phrases.sort()
+        inside.sort()
+        self._grow(phrases + inside, len(phrases))
+        return 0
+
+    cdef int _grow(self, list phrases, Py_ssize_t first_inside) except -1:
+        """Makes the tries from phrases with their numbers; those of each trie are sorted.
+
+        The first levels come first, then branch by branch, so that the cells of a phrase lie beside each other.
+        """
+        cdef list level = [(0, first_inside, 0, 0), (first_inside, len(phrases), 0, 1)], below, groups
+        cdef Py_ssize_t depth
+        self._number_characters(phrases)
+        cells = _Cells(self._most_codes)
+        for depth in range(WIDE):
+            below = []
+            for branch in level:
+                below += self._branch(cells, phrases, branch)
+            level = below
+        level.reverse()
+        while level:
+            below = self._branch(cells, phrases, level.pop())
+            below.reverse()
+            level += below
+        self._cells, self._endings = cells.packed()
+        return 0
+
+    cdef list _branch(self, _Cells cells, list phrases, tuple branch):
+        """Lays out the children of a node; returns them. Each is a range of phrases, its depth and its cell."""
+        cdef Py_ssize_t low, high, depth, cell, begin, child
+        cdef list groups = []
+        cdef uint16_t code
+        low, high, depth, cell = branch
+        while low < high and len(<str>phrases[low][0]) == depth:
+            cells.end(cell, phrases[low][1])
+            low += 1
+        while low < high:
+            begin = low
+            code = self._code_of((<str>phrases[low][0])[depth])
+            while low < high and self._code_of((<str>phrases[low][0])[depth]) == code:
+                low += 1
+            groups.append((code, begin, low))
+        if not groups:
+            return groups
+        groups.sort()
+        begin = cells.place(cell, [group[0] for group in groups])
+        return [(low, high, depth + 1, begin + child) for child, low, high in groups]
+
+    cdef int _number_characters(self, list phrases) except -1:
+        """Gives each character of the phrases a code, frequent ones the smallest."""
+        cdef str text
+        counted = Counter()
+        for text, _ in phrases:
+            counted.update(text)
+        self._codes = clone(_SHORTS, BEYOND, True)
+        for code, (character, _) in enumerate(counted.most_common(0xffff), 1):
+            self._codes[ord(character)] = code
+        self._most_codes = min(len(counted), 0xffff)
+        return 0
+
+    cdef uint16_t _code_of(self, Py_UCS4 character) except? 0:
+        return self._codes[<Py_ssize_t>character]
 
     def scan(self, str text not None):
         """Returns what counts of a text; see matches.settle."""
-        cdef Py_ssize_t size
         cdef uint32_t[::1] codes
-        cdef uint8_t[::1] data
-        cdef int[::1] before
-        cdef list found
-        cdef _Match* placed
-        if not text or self._find is None:
+        if not text or not self._longest:
             return {}
         codes = _codes_of(text)
-        data = clone(_BYTES, _room(text), False)
-        before = clone(_INTS, _room(text) + 1, False)
-        size = _separate(codes, data, before)
-        found = self._find(PyBytes_FromStringAndSize(<char*>&data[0], size), True)
-        if not found:
-            return {}
-        placed = <_Match*>PyMem_Malloc(len(found) * sizeof(_Match))
-        if placed is NULL:
-            raise MemoryError
-        try:
-            _write_places(found, data, before, size, len(self._kinds), placed)
-            return self._settle(text, codes, placed, len(found))
-        finally:
-            PyMem_Free(placed)
+        settled = _Settled(self, text, codes)
+        self._walk(codes, settled)
+        return settled.all_hits()
 
-    cdef dict _settle(self, str text, uint32_t[::1] codes, const _Match* placed, Py_ssize_t count):
-        """Returns what counts of matches that come first and longest first."""
-        cdef Py_ssize_t length = codes.shape[0], at, entry, pair
-        cdef dict hits = {}
-        cdef uint32_t[::1] packed = self._packed, sides = self._sides
-        cdef uint32_t[::1] first_meanings = self._first_meanings, first_sides = self._first_sides
-        cdef int[::1] reach = clone(_INTS, self._categories, True)  # of each category, where its words end
-        cdef const uint8_t[::1] kinds = self._kinds
-        cdef int start, end, number, kind, touches, role, category, covered_to = 0
+    cdef int _walk(self, uint32_t[::1] codes, _Settled settled) except -1:
+        """Walks a trie from each character, and settles what ends on the way, the longest first."""
+        cdef uint32_t[::1] cells = self._cells, endings = self._endings
+        cdef uint16_t[::1] codes_of = self._codes
+        cdef uint8_t[::1] closed = self._closed
+        cdef int[::1] numbers = clone(_INTS, self._longest, False), ends = clone(_INTS, self._longest, False)
+        cdef Py_ssize_t length = codes.shape[0], at, place, count, parent, cell
+        cdef uint32_t bases[2]
+        cdef uint32_t base
+        cdef int number
+        cdef uint16_t code
+        cdef bint inside = False, letter
+        bases[0], bases[1] = cells[BASE] >> BASE_AT, cells[CELL + BASE] >> BASE_AT
+        for at in range(length):
+            letter = _is_letter(codes[at])
+            parent = letter and inside
+            inside = letter
+            code = codes_of[codes[at]]
+            if not code:
+                continue
+            cell = <Py_ssize_t>bases[parent] + code
+            count = 0
+            place = at + 1
+            while cells[CELL * cell + PARENT] == <uint32_t>parent + 1:
+                base = cells[CELL * cell + BASE]
+                if base & ENDS_HERE:
+                    number = <int>endings[cell]
+                    if not (closed[number] and place < length and _is_letter(codes[place])):
+                        numbers[count] = number
+                        ends[count] = <int>place
+                        count += 1
+                if place == length:
+                    break
+                code = codes_of[codes[place]]
+                if not code:
+                    break
+                place += 1
+                parent = cell
+                cell = <Py_ssize_t>(base >> BASE_AT) + code
+            while count:
+                count -= 1
+                settled.take(numbers[count], <int>at, ends[count])
+        return 0
+
+
+cdef class _Cells:
+    """The cells of the double array while it is made.
+
+    Args:
+        codes: the greatest code of a character.
+    """
+
+    cdef object _parents, _bases, _endings
+    cdef Py_ssize_t _codes, _free, _end  # below the one are no free cells, from the other on only such
+
+    def __init__(self, Py_ssize_t codes):
+        # No base is less than 0, and none is so near the end that a code leads beyond it.
+        self._codes = codes
+        self._parents, self._bases, self._endings = new_array("I"), new_array("I"), new_array("I")
+        self._free = self._end = codes + 2
+        self._extend(2 * codes + 4)
+        self._parents[0] = self._parents[1] = 0xffffffff  # the roots
+
+    cdef int _extend(self, Py_ssize_t size) except -1:
+        for cells in (self._parents, self._bases, self._endings):
+            if len(cells) < size:
+                cells.extend([0] * (size - len(cells)))
+        return 0
+
+    cdef int end(self, Py_ssize_t cell, uint32_t number) except -1:
+        """Notes the phrase that ends at a cell."""
+        self._endings[cell] = number + 1
+        return 0
+
+    cdef Py_ssize_t place(self, Py_ssize_t cell, list codes) except -1:
+        """Returns the base of a cell whose children have these codes, the smallest first; their cells are taken."""
+        cdef Py_ssize_t base = self._find(codes) - <Py_ssize_t>codes[0], code
+        self._end = max(self._end, base + <Py_ssize_t>codes[len(codes) - 1] + 1)
+        self._extend(max(self._end, base + 1) + self._codes + 1)
+        for code in codes:
+            self._parents[base + code] = cell + 1
+        self._bases[cell] = base
+        return base
+
+    cdef Py_ssize_t _find(self, list codes) except -1:
+        """Returns where the first of these children may be."""
+        cdef uint32_t[::1] parents = self._parents
+        cdef Py_ssize_t at, tried = 0, first = codes[0]
+        while self._free < self._end and parents[self._free]:
+            self._free += 1
+        for at in range(self._free, self._end):
+            if not parents[at]:
+                if self._is_free(parents, at - first, codes):
+                    return at
+                tried += 1
+                if tried > TRIES:
+                    break
+        return self._end
+
+    cdef bint _is_free(self, uint32_t[::1] parents, Py_ssize_t base, list codes) except -1:
+        cdef Py_ssize_t code
+        for code in codes:
+            if parents[base + code]:
+                return False
+        return True
+
+    cdef tuple packed(self):
+        """Returns all cells, and the phrases that end at them."""
+        cdef Py_ssize_t cell
+        cdef uint32_t[::1] packed = clone(_CODES, CELL * len(self._parents), True), numbers = clone(_CODES, len(self._parents), True)
+        cdef uint32_t[::1] parents = self._parents, bases = self._bases, endings = self._endings
+        for cell in range(parents.shape[0]):
+            packed[CELL * cell + PARENT] = parents[cell]
+            packed[CELL * cell + BASE] = bases[cell] << BASE_AT | (endings[cell] != 0)
+            if endings[cell]:
+                numbers[cell] = endings[cell] - 1
+        return packed, numbers
+
+
+cdef class _Settled:
+    """What counts of the matches of a text, which come first and longest first."""
+
+    cdef Finder _finder
+    cdef str _text
+    cdef uint32_t[::1] _codes
+    cdef dict _hits
+    cdef int[::1] _reach  # of each category, where its words end
+    cdef int _covered_to
+    cdef _Beside _beside
+
+    def __init__(self, Finder finder, str text, uint32_t[::1] codes):
+        self._finder = finder
+        self._text = text
+        self._codes = codes
+        self._hits = {}
+        self._reach = clone(_INTS, finder._categories, True)
+
+    cdef int take(self, int number, int start, int end) except -1:
+        """Takes the next match."""
+        cdef Finder finder = self._finder
+        cdef int kind = finder._kind[number], touches = 0, role, category
         cdef uint32_t item
+        cdef Py_ssize_t entry
         cdef bint covered
         cdef object meaning
-        cdef _Beside beside = None
-        for at in range(count):
-            start, end, number = placed[at].start, placed[at].end, placed[at].number
-            kind = kinds[number]
-            touches = 0
-            if kind & OPEN:  # at a closed end stands a separator: the automaton does not report what touches a letter there
-                if kind & LEFT and start > 0 and _is_alphabetic(codes[start - 1]):
-                    touches = LEFT
-                if kind & RIGHT and end < length and _is_alphabetic(codes[end]):
-                    touches |= RIGHT
-            if kind & EXCEPTION and not touches and end > covered_to:
-                covered_to = end
-            covered = end <= covered_to
-            for entry in range(first_meanings[number], first_meanings[number + 1]):
-                item = packed[entry]
-                role = item >> ROLE_AT & ROLE
-                if touches & ~<int>(item & ENDS) or (covered and role != CONTEXT):
+        if kind & OPEN:  # at a closed end no match touches a letter
+            if kind & LEFT and start > 0 and _is_letter(self._codes[start - 1]):
+                touches = LEFT
+            if kind & RIGHT and end < self._codes.shape[0] and _is_letter(self._codes[end]):
+                touches |= RIGHT
+        if kind & EXCEPTION and not touches and end > self._covered_to:
+            self._covered_to = end
+        covered = end <= self._covered_to
+        for entry in range(finder._first_meanings[number], finder._first_meanings[number + 1]):
+            item = finder._packed[entry]
+            role = item >> ROLE_AT & ROLE
+            if touches & ~<int>(item & ENDS) or (covered and role != CONTEXT):
+                continue
+            if role == WORD:
+                category = <int>(item >> CATEGORY_AT)
+                if end <= self._reach[category]:
                     continue
-                if role == WORD:
-                    category = <int>(item >> CATEGORY_AT)
-                    if end <= reach[category]:
-                        continue
-                    reach[category] = end
-                meaning = self._meanings[entry]
-                if meaning not in hits:
-                    hits[meaning] = (start, end)
-            if kind & SIDE and not covered:
-                if beside is None:
-                    beside = _Beside(text, codes, len(self._places))
-                for entry in range(first_sides[number], first_sides[number + 1]):
-                    item = sides[entry]
-                    if not touches & ~<int>(item & ENDS):
-                        beside.add(item >> PAIR_AT, item >> SIDE_AT & 1, start, end)
-        if beside is not None:
-            for pair in beside.order:
-                hits.update(zip(self._places[pair], (<dict>beside.said[pair]).values()))
-        return hits
+                self._reach[category] = end
+            meaning = finder._meanings[entry]
+            if meaning not in self._hits:
+                self._hits[meaning] = (start, end)
+        if kind & SIDE and not covered:
+            if self._beside is None:
+                self._beside = _Beside(self._text, self._codes, len(finder._places))
+            for entry in range(finder._first_sides[number], finder._first_sides[number + 1]):
+                item = finder._sides[entry]
+                if not touches & ~<int>(item & ENDS):
+                    self._beside.add(item >> PAIR_AT, item >> SIDE_AT & 1, start, end)
+        return 0
+
+    cdef dict all_hits(self):
+        """Returns what counts, pairs too."""
+        cdef Py_ssize_t pair
+        if self._beside is not None:
+            for pair in self._beside.order:
+                self._hits.update(zip(self._finder._places[pair], (<dict>self._beside.said[pair]).values()))
+        return self._hits
 
 
 cdef uint32_t[::1] _codes_of(str text):
-    """Returns the characters of a text that has some."""
+    """Returns the characters of a text that has some. Halves of surrogate pairs become U+FFFD: no phrase holds one."""
     cdef uint32_t[::1] codes = clone(_CODES, len(text), False)
+    cdef Py_ssize_t at
     PyUnicode_AsUCS4(text, <Py_UCS4*>&codes[0], len(text), 0)
+    if not text.isascii():
+        for at in range(codes.shape[0]):
+            if 0xd800 <= codes[at] <= 0xdfff:
+                codes[at] = REPLACEMENT
     return codes
-
-
-cdef inline Py_ssize_t _room(str text):
-    """Returns how many bytes a separated text may take: four a character, one an edge."""
-    return len(text) * (2 if text.isascii() else 5) + 1
-
-
-cdef int _write_places(list found, uint8_t[::1] data, int[::1] before, Py_ssize_t size, Py_ssize_t count, _Match* placed) except -1:
-    """Writes the matches in characters, first and longest first.
-
-    Args:
-        found: number, start and end of each in bytes; separators at the ends stand for no character of the phrase.
-        data: the separated text.
-        before: of each byte, how many characters begin before it.
-        size: bytes of the text.
-        count: how many phrases there are.
-        placed: room for all of them.
-    """
-    cdef Py_ssize_t number, start, end, at = 0
-    cdef tuple match
-    for match in found:
-        number, start, end = match
-        if not 0 <= start < end <= size or not 0 <= number < count:
-            raise ValueError("the automaton reports a match that cannot be")
-        if data[start] == SEPARATOR:
-            start += 1
-        if data[end - 1] == SEPARATOR:
-            end -= 1
-        placed[at].start = before[start]
-        placed[at].end = before[end]
-        placed[at].number = <int>number
-        at += 1
-    qsort(placed, at, sizeof(_Match), &_compare)
-    return 0
-
-
-cdef int _compare(const void* one, const void* other) noexcept nogil:
-    cdef const _Match* left = <const _Match*>one
-    cdef const _Match* right = <const _Match*>other
-    if left.start != right.start:
-        return -1 if left.start < right.start else 1
-    return -1 if left.end > right.end else 1 if left.end < right.end else 0
-
-
-cdef Py_ssize_t _separate(uint32_t[::1] codes, uint8_t[::1] data, int[::1] before) except -1:
-    """Writes a text as UTF-8 with its separators, and for each byte how many characters begin before it.
-
-    Halves of surrogate pairs become U+FFFD: they are no characters, and no phrase holds one.
-
-    Args:
-        codes: the text's characters.
-        data: where the bytes are written, `_room` of them.
-        before: where the numbers are written, one more.
-
-    Returns:
-        How many bytes were written.
-    """
-    cdef Py_ssize_t at = 0, place
-    cdef bint inside = False, letter
-    cdef uint32_t character
-    for place in range(codes.shape[0]):
-        character = codes[place]
-        letter = _is_alphabetic(<Py_UCS4>character)
-        if letter != inside:
-            if letter and place > 1 and codes[place - 1] == BLANK and data[at - 2] == SEPARATOR:
-                at -= 1  # one blank between two words: the separator before it is enough
-            else:
-                before[at] = <int>place
-                data[at] = SEPARATOR
-                at += 1
-            inside = letter
-        before[at] = <int>place
-        if character < 0x80:
-            data[at] = <uint8_t>character
-            at += 1
-            continue
-        if 0xd800 <= character <= 0xdfff:  # half of a surrogate pair
-            character = REPLACEMENT
-        if character < 0x800:
-            data[at] = <uint8_t>(0xc0 | character >> 6)
-        else:
-            if character < 0x10000:
-                data[at] = <uint8_t>(0xe0 | character >> 12)
-            else:
-                data[at] = <uint8_t>(0xf0 | character >> 18)
-                at += 1
-                before[at] = <int>place + 1
-                data[at] = <uint8_t>(0x80 | character >> 12 & 0x3f)
-            at += 1
-            before[at] = <int>place + 1
-            data[at] = <uint8_t>(0x80 | character >> 6 & 0x3f)
-        at += 1
-        before[at] = <int>place + 1
-        data[at] = <uint8_t>(0x80 | character & 0x3f)
-        at += 1
-    if inside:
-        before[at] = <int>codes.shape[0]
-        data[at] = SEPARATOR
-        at += 1
-    before[at] = <int>codes.shape[0]
-    return at
 
 
 cdef class _Beside:
