@@ -13,8 +13,8 @@ from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-FRAME_S: Final = 0.05
-"""From the frame to the rest at least: a browser shows it some 60 ms after it has come, and has laid it out before."""
+FRAME_S: Final = 0.1
+"""From the frame to the rest at least: a browser shows it 60 to 90 ms after it has come."""
 FRAME_END: Final = b'<div class="toolbar">'
 """In `base.html`: what stands before it is the same for every state of the filter."""
 
