@@ -8,8 +8,9 @@ from gatewayfilter.web.memory import ReleaseTimes, resident_bytes
 class Machine:
     """Its clock and the memory in use, as the test sets them."""
 
-    now = 0.0
-    used = 100_000_000
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.used = 100_000_000
 
     def times(self) -> ReleaseTimes:
         return ReleaseTimes(lambda: self.used, lambda: self.now)
@@ -36,13 +37,13 @@ def test_it_is_due_from_time_to_time_and_soon_after_growth(passed_s: float, grow
 def test_growth_counts_from_what_a_release_left() -> None:
     machine = Machine()
     times = machine.times()
-    machine.now, machine.used = 2.0, 110_000_000
-    assert times.due
-    times.released()
-    machine.now = 4.0
-    assert not times.due
-    machine.used += 2_000_000
-    assert times.due
+    due: list[bool] = []
+    for now, used, releases in ((2.0, 110_000_000, True), (4.0, 110_000_000, False), (4.0, 112_000_000, False)):
+        machine.now, machine.used = now, used
+        due.append(times.due)
+        if releases:
+            times.released()
+    assert due == [True, False, True]
 
 
 def test_this_process_has_memory() -> None:

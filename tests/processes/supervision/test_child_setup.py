@@ -30,7 +30,18 @@ def test_errors_of_our_own_are_one_sentence_each(error: Exception, caplog: pytes
     assert [record.getMessage() for record in caplog.records] == ["why"]
 
 
-@pytest.mark.parametrize("error", [KeyError("bug"), ExceptionGroup("tasks", [ConfigError("why"), KeyError("bug")])])
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_memory_that_has_run_out_is_one_sentence(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended, ending_with_a_sentence():
+        raise error
+    assert ended.value.code == 2
+    (message,) = caplog.messages
+    assert "run out" in message
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("bug"), RuntimeError("bug"), ExceptionGroup("tasks", [ConfigError("why"), KeyError("bug")])]
+)
 def test_bugs_go_on_as_they_came(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, ending_with_a_sentence():
         raise error

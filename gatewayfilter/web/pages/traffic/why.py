@@ -125,16 +125,14 @@ def _explained(  # noqa: PLR0913  what if, or what was made
     made: Made | None = None,
     undo: str = "",
 ) -> Response:
-    told = {"active": "log", "made": made, "undo": undo, "what_if_client": client, "what_if_at": at}
+    told: dict[str, Any] = {"active": "log", "made": made, "undo": undo, "what_if_client": client, "what_if_at": at}
     content = partial(_content, services, identity, number, record, client, at)
     if is_partial(request):
         return render(request, "traffic/_why.html", **content(), **told)
     return render_early(request, "traffic/why.html", content, **told)  # the child process that explains may be starting
 
 
-def _content(
-    services: WebServices, identity: Identity, number: int, record: LogRecord, client: str, at: str
-) -> dict[str, Any]:
+def _content(services: WebServices, identity: Identity, number: int, record: LogRecord, client: str, at: str) -> dict[str, Any]:
     policies = services.store.policies.read()
     row = LogRows(services.clients(), policies).row(number, record)
     found, problem = _check(services, row, record, client, at)
