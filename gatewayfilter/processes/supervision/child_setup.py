@@ -19,6 +19,8 @@ from gatewayfilter.telemetry import set_up_logging
 _log = logging.getLogger(__name__)
 
 _STANDARD_ERROR: Final = 2
+_NO_THREAD: Final = "can't start new thread"
+"""Of a RuntimeError: asyncio needs one more thread even to end."""
 
 
 def begin_child(settings: Settings) -> None:
@@ -36,7 +38,7 @@ def begin_child(settings: Settings) -> None:
 
 @contextmanager
 def ending_with_a_sentence() -> Iterator[None]:
-    """Ends the process with code 2 on errors of the program's own, each printed as one sentence.
+    """Ends the process with code 2 on errors of the program's own, each printed as one sentence, and where memory has run out.
 
     Those of an exception group are printed too; any other exception is raised unchanged.
     """
@@ -48,6 +50,14 @@ def ending_with_a_sentence() -> Iterator[None]:
             raise
         for one in _leaves(ours):
             _log.error("%s", one)
+        sys.exit(2)
+    except MemoryError:
+        _log.error("memory has run out")
+        sys.exit(2)
+    except RuntimeError as error:
+        if str(error) != _NO_THREAD:
+            raise
+        _log.error("no further thread can be started: memory or processes have run out")
         sys.exit(2)
 
 
