@@ -7,6 +7,7 @@ assembly of a proxy worker stands apart in `gatewayfilter.wiring.proxy`, which i
 from gatewayfilter.wiring.classification import (
     classifier,
     custom_words,
+    kept_lexicon,
     load_lexicon,
     rule_book,
     rules_folder,
@@ -53,6 +54,7 @@ __all__ = [
     "engine_for_lists",
     "fleet_folder",
     "image_of",
+    "kept_lexicon",
     "learning_sink",
     "load_lexicon",
     "newest_engine",

@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from gatewayfilter.classify import Lexicon
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import Page
 from gatewayfilter.use_cases.learning import words
 from gatewayfilter.use_cases.learning.word_sandbox import judge_page, page_of_text
-from gatewayfilter.wiring import load_lexicon, words_in_use
+from gatewayfilter.wiring import kept_lexicon, words_in_use
 
 _IDEOGRAPH: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _MOST_SEGMENTS: Final = 4_000
@@ -30,23 +29,13 @@ class _State:
 
 
 @lru_cache(maxsize=1)
-def _lexicon(state: _State) -> Lexicon:
-    return load_lexicon(state.settings)
-
-
-def kept_lexicon(settings: Settings) -> Lexicon:
-    """Returns the words in use; they are read again when they change."""
-    return _lexicon(_State(words_in_use(settings), settings))
-
-
-@lru_cache(maxsize=1)
 def _categories(state: _State) -> list[words.WordCategory]:
-    return words.word_categories(state.settings, _lexicon(state))
+    return words.word_categories(state.settings, kept_lexicon(state.settings))
 
 
 @lru_cache(maxsize=32)
 def _words(state: _State, category: str, *, own: bool) -> words.CategoryWords:
-    return words.category_words(state.settings, category, only_own=own, lexicon=None if own else _lexicon(state))
+    return words.category_words(state.settings, category, only_own=own, lexicon=None if own else kept_lexicon(state.settings))
 
 
 def categories(settings: Settings) -> list[dict[str, Any]]:
@@ -103,7 +92,7 @@ def export(settings: Settings, category: str, *, own: bool) -> str:
     """Returns the words of a category as TOML."""
     if own:
         return words.exported_words(settings, category, only_own=True)
-    return words.exported_words(settings, category, lexicon=_lexicon(_State(words_in_use(settings), settings)))
+    return words.exported_words(settings, category, lexicon=kept_lexicon(settings))
 
 
 def judge(settings: Settings, content: str, *, html: bool, url: str) -> dict[str, Any]:

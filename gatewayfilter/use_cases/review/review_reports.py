@@ -59,8 +59,7 @@ def proposed_phrases(settings: Settings, store: Store, limit: int, known: Lexico
 
 def phrases(settings: Settings, limit: int) -> list[dict[str, Any]]:
     """Returns `proposed_phrases` as plain values, for a child process, which keeps the words in use."""
-    from gatewayfilter.use_cases.learning.word_jobs import kept_lexicon  # noqa: PLC0415  with the classifier
-    from gatewayfilter.wiring import open_store  # noqa: PLC0415
+    from gatewayfilter.wiring import kept_lexicon, open_store  # noqa: PLC0415  with the classifier
 
     with closing(open_store(settings)) as store:
         return [asdict(one) for one in proposed_phrases(settings, store, limit, kept_lexicon(settings))]
