@@ -57,6 +57,12 @@ def test_what_is_wrong_comes_first(web: Dashboard) -> None:
     assert "All is well" not in page
 
 
+def test_the_share_that_was_blocked_and_devices_that_are_new(web: Dashboard) -> None:
+    page = web.client.get("/").text
+    assert "3 blocked (50%)" in page
+    assert '<a class="grow" href="/clients#new-devices">1 new device has no name yet</a>' in page
+
+
 def test_empty_log(tmp_path: Path) -> None:
     with dashboard(tmp_path) as web:
         page = web.client.get("/").text
