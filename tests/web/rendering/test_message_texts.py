@@ -74,6 +74,7 @@ TOLD_ROOMS = (
 UNTOLD = {
     "engine/adblock/compiler.py": "a fault of the program",
     "engine/adblock/index": "a fault of the program",
+    "fleet/deltas": "blocks are fetched in place of a delta: the log has it",
     "sources/publish.py": "why lists are read again: the log has it",
     "store/backup/feed_steps.py": "names of columns",
     "store/backup/upgrade_copies.py": "the filter does not start",
