@@ -280,6 +280,11 @@ cdef inline bint is_space(uint32_t c) noexcept nogil:
     return Py_UNICODE_ISSPACE(c)
 
 
+cdef inline bint is_blank(uint32_t c) noexcept nogil:
+    """White space of CSS, which a no-break space is not."""
+    return c == c" " or c == c"\t" or c == c"\n" or c == c"\r" or c == c"\f"
+
+
 cdef inline bint is_letter_or_digit(uint32_t c) noexcept nogil:
     return c"a" <= (c | 0x20) <= c"z" or c"0" <= c <= c"9"
 
@@ -1089,7 +1094,9 @@ cdef int style_of(Page page, const Char* text, Span span) except -1:
     cdef size_t place, stop
     cdef str style
     if span.stop - span.start <= 14 and says(text, span.start, span.stop, b"display:", 8):  # the most frequent ones
-        place = after_spaces(text, span.start + 8, span.stop)
+        place = span.start + 8
+        while place < span.stop and is_blank(at(text, place, span.stop)):
+            place += 1
         stop = span.stop - (at(text, span.stop - 1, span.stop) == c";")
         if stop - place == 4 and says(text, place, stop, b"none", 4):
             return HIDES

@@ -52,6 +52,12 @@ def test_pages_cut_off_anywhere(wider: str) -> None:
 
 
 @needs_compiled
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\n", "\r", "\f", "\v", "\u00a0", "\u2028", "\x1c"])
+def test_space_of_css_alone_stands_before_a_value(blank: str) -> None:
+    check(f'<p style="display:{blank}none">hidden?')
+
+
+@needs_compiled
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_hostile_pages(number: int) -> None:
     check(HOSTILE[number](3_000))
