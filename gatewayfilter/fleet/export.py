@@ -161,6 +161,8 @@ class Exporter:
                 for piece in image.parts():
                     file.write(piece)
                     digest.update(piece)
+                file.flush()
+                os.fsync(file.fileno())  # the next delta is made from it
             made_at = old.info.created_at
         finally:
             old.close()

@@ -10,6 +10,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
@@ -216,11 +217,14 @@ class Follower:
         if held != part.name:
             made = self._caught_up(manifest, held)
             present = (base,) if made.path is None else (made.path, base)
-            found = Download(self._folder.incoming, part, present).fetch(self._transport)
+            try:
+                found = Download(self._folder.incoming, part, present).fetch(self._transport)
+            finally:
+                with suppress(OSError):
+                    discard(self._folder.incoming)
             fetched = made.fetched + found.fetched
             self._counters.add("fleet_bytes", fetched)
             self.state = replace(self.state, fetched=fetched)
-            discard(self._folder.incoming)
             _try_out(found.path)
             try:
                 found.path.rename(base)
@@ -235,7 +239,7 @@ class Follower:
         self._publish_if_due()
 
     def _caught_up(self, manifest: Manifest, held: str) -> CaughtUp:
-        """Returns what deltas make of the snapshot at hand; nothing where a download was begun, which needs no more of them."""
+        """Returns what deltas make of the snapshot at hand."""
         links = links_from(manifest.deltas, held)
         return catch_up(self._folder.incoming, self._folder.base, links, manifest.snapshot.size, self._transport.blob)
 

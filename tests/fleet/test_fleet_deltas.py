@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gatewayfilter.errors import SnapshotError
 from gatewayfilter.fleet.deltas import catching_up, chain
 from gatewayfilter.fleet.deltas.delta_file import write_delta
 from gatewayfilter.fleet.follower_state import Fault
@@ -111,6 +112,28 @@ def test_without_room_for_it_blocks_are_fetched(
 ) -> None:
     update(publisher, 1)
     monkeypatch.setattr(catching_up, "_FILES", 2**40)
+    assert followed(following, publisher, 1)
+    assert following.transport.blobs == {}
+
+
+@pytest.mark.parametrize("error", [TypeError("x"), MemoryError(), SnapshotError("x")])
+def test_whatever_a_delta_does_blocks_are_fetched(
+    publisher: Publisher, following: Gateway, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    update(publisher, 1)
+    monkeypatch.setattr(catching_up, "rebuild", fail)
+    assert followed(following, publisher, 1)
+    assert following.transport.spans != []
+
+
+def test_a_delta_too_large_for_memory_is_not_fetched(
+    publisher: Publisher, following: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(publisher, 1)
+    monkeypatch.setattr(catching_up, "LARGEST_DELTA", 10)
     assert followed(following, publisher, 1)
     assert following.transport.blobs == {}
 

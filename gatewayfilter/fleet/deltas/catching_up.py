@@ -7,6 +7,7 @@ import hashlib
 import logging
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,9 +15,12 @@ from typing import Final
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.deltas.chain import DeltaLink
 from gatewayfilter.fleet.deltas.rebuilding import rebuild
+from gatewayfilter.fleet.download import ROOM_BYTES
 
 _log = logging.getLogger(__name__)
 
+LARGEST_DELTA: Final = 1 << 26
+"""Bytes of a delta, which is held in memory: behind a larger one blocks are fetched."""
 _MADE: Final = ".made"
 _FILES: Final = 4
 """Files of the size of a snapshot that need room: two that are made by deltas, the download, and what is published."""
@@ -44,7 +48,8 @@ def catch_up(folder: Path, base: Path, links: Sequence[DeltaLink], most: int, fe
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         discard(folder)
-        if not links or shutil.disk_usage(folder).free < _FILES * most:
+        is_large = any(link.size > LARGEST_DELTA for link in links)
+        if not links or is_large or shutil.disk_usage(folder).free < _FILES * most + ROOM_BYTES:
             return CaughtUp(None, 0)
         for number, link in enumerate(links):
             data = fetch(link.name, link.size)
@@ -53,8 +58,11 @@ def catch_up(folder: Path, base: Path, links: Sequence[DeltaLink], most: int, fe
             made = folder / f"{number % 2}{_MADE}"
             rebuild(present, data, made, most)
             present = made
-    except (FleetError, OSError) as error:
-        _log.info("the publisher's changes could not be used, blocks are fetched: %s", error)
+    except Exception as error:  # noqa: BLE001  whatever it is, blocks are fetched
+        reason = str(error) if isinstance(error, FleetError | OSError) else type(error).__name__
+        _log.info("the publisher's changes could not be used, blocks are fetched: %s", reason)
+        with suppress(OSError):
+            discard(folder)
         return CaughtUp(None, fetched)
     return CaughtUp(present, fetched)
 

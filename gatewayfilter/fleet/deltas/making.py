@@ -3,6 +3,7 @@
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
@@ -51,14 +52,14 @@ def make_delta(old: Path, new: Path) -> bytes | None:
                     left += section.length
             delta = write_delta(after[: min(section.offset for section in is_now.values())], parts)
             return delta if len(delta) + left <= len(after) // _SHARE else None
-    except (OSError, ValueError, SnapshotError):
+    except (OSError, ValueError, SnapshotError, MemoryError):
         return None
 
 
 def _part(before: mmap.mmap, after: mmap.mmap, old: Section | None, new: Section) -> Part | None:
     if new.name == GATE:
         return Part(GATE, Kind.GATE, after[new.offset : new.offset + GATE_HEAD])
-    if old is None:
+    if old is None or not is_whole(before, old):
         return None
     if new.name in TABLES:
         return Part(new.name, Kind.TABLE, changes_between(table_of(before, old), table_of(after, new)))
@@ -69,6 +70,11 @@ def _part(before: mmap.mmap, after: mmap.mmap, old: Section | None, new: Section
     parameters = zstandard.ZstdCompressionParameters.from_level(_LEVEL, window_log=window, hash_log=hashed, chain_log=hashed)
     compressor = zstandard.ZstdCompressor(compression_params=parameters, dict_data=dictionary_of(content_of(before, old)))
     return Part(new.name, Kind.PATCH, compressor.compress(content_of(after, new)))
+
+
+def is_whole(data: mmap.mmap, section: Section) -> bool:
+    """Returns whether the bytes of a section are as its head says."""
+    return blake2b(content_of(data, section), digest_size=16).digest() == section.checksum
 
 
 def content_of(data: mmap.mmap, section: Section) -> bytes:

@@ -17,11 +17,13 @@ from gatewayfilter.engine.snapshot.format import Section, read_sections
 from gatewayfilter.errors import FleetError, SnapshotError
 from gatewayfilter.fleet.deltas.canonical_form import LISTS, TABLES, gate_of
 from gatewayfilter.fleet.deltas.delta_file import Kind, Part, read_delta
-from gatewayfilter.fleet.deltas.making import GATE_HEAD, MOST_PATCHED, content_of, dictionary_of, mapped, table_of
+from gatewayfilter.fleet.deltas.making import GATE_HEAD, MOST_PATCHED, content_of, dictionary_of, is_whole, mapped, table_of
 from gatewayfilter.fleet.deltas.table_changes import changed_table
 from gatewayfilter.private_files import private
 
 _MOST_POSITIONS: Final = 64
+_LARGEST_GATE: Final = 1 << 24
+"""Bytes; a larger one is fetched by blocks, as making it takes eight times as much memory."""
 _SIZE: Final = slice(16, 24)
 """Where the head of a snapshot has the length of the file (docs/snapshot-format.md)."""
 
@@ -99,6 +101,8 @@ class _Making:
         old = self._was.get(part.name)
         if old is None or (part.kind is Kind.TABLE and part.name not in TABLES):
             raise FleetError(f"there was no section {part.name!r}")
+        if not is_whole(self._before, old):  # it was left to blocks
+            raise FleetError(f"the older section {part.name!r} is not whole")
         if part.kind is Kind.TABLE:
             return changed_table(table_of(self._before, old), part.data)
         # The length stands in the frame, so that nothing larger is ever made room for.
@@ -110,6 +114,6 @@ class _Making:
     def _gate(self, part: Part, section: Section) -> bytes:
         bits, positions = int.from_bytes(part.data[:8], "little"), int.from_bytes(part.data[8:12], "little")
         sized = len(part.data) == GATE_HEAD and bits % 8 == 0 and GATE_HEAD + bits // 8 == section.length
-        if not sized or not 0 < positions <= _MOST_POSITIONS or not self.done.issuperset(LISTS):
+        if not sized or section.length > _LARGEST_GATE or not 0 < positions <= _MOST_POSITIONS or not self.done.issuperset(LISTS):
             raise FleetError("the gate cannot be made")
         return gate_of([content_of(self._after, self._sections[name]) for name in LISTS], bits, positions)

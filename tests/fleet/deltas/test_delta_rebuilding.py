@@ -72,6 +72,29 @@ def test_what_is_too_large_to_be_patched_is_left_to_blocks(tmp_path: Path, old: 
     assert "adblock" not in rebuild(old, delta, tmp_path / "made", MOST)
 
 
+def _emptied(path: Path, name: str) -> None:
+    section = read_sections(path.read_bytes())[name]
+    with path.open("r+b") as file:
+        file.seek(section.offset)
+        file.write(bytes(section.length))
+
+
+def test_a_section_that_was_left_to_blocks_before_makes_nothing(tmp_path: Path, old: Path) -> None:
+    """As where several deltas are applied one after the other."""
+    delta = make_delta(old, snapshot(tmp_path / "new", [*HOSTS, ".more.example"], [*RULES, "||more.example^"], at=2.0))
+    assert delta is not None
+    for name in ("blacklist", "adblock"):
+        _emptied(old, name)
+    assert {"blacklist", "adblock"}.isdisjoint(rebuild(old, delta, tmp_path / "made", MOST))
+
+
+def test_a_damaged_older_snapshot_makes_no_delta_of_what_is_damaged(tmp_path: Path, old: Path) -> None:
+    new = snapshot(tmp_path / "new", [*HOSTS, ".more.example"], at=2.0)
+    _emptied(old, "blacklist")
+    delta = make_delta(old, new)
+    assert delta is None or "blacklist" not in {part.name for part in read_delta(delta).parts}
+
+
 def _lying(delta: Delta, change: Callable[[Part], Part]) -> bytes:
     return write_delta(delta.head, [change(part) for part in delta.parts])
 
