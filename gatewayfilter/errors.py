@@ -97,6 +97,10 @@ class SnapshotError(GatewayFilterError):
     """A snapshot file that is damaged, of another version, or cannot be written."""
 
 
+class SnapshotVersionError(SnapshotError):
+    """A snapshot of another version of the format: another version of the program can use it."""
+
+
 class StoreError(GatewayFilterError):
     """The database cannot be opened, read or written."""
 

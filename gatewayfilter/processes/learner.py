@@ -67,7 +67,10 @@ REPUBLISH_AFTER_MOST_S = 3600.0
 It is reset once a snapshot was good for `GOOD_AFTER_S`: where a process can use none, for lack of memory or of descriptors, each
 one that is published seems good for a moment.
 """
-GOOD_AFTER_S = 10.0
+GOOD_AFTER_S = 90.0
+SOON_GOOD_AFTER_S = 10.0
+"""The same for `SOON_GOOD` snapshots in `SOON_WITHIN_S`: a disk may damage one after the other."""
+SOON_GOOD, SOON_WITHIN_S = 6, 600.0
 RETRY_AFTER_MOST_S = 120.0
 """The longest pause after a try to publish that failed, as on a full disk. The first is `REPUBLISH_AFTER_S`, each the double."""
 
@@ -98,6 +101,7 @@ class _Learner:
         )
         self._republish_at = 0.0
         self._republished_at = math.inf
+        self._soon_good: list[float] = []
         self._republish_after_s = REPUBLISH_AFTER_S
         self._has_failed = False
         self._retry_at = 0.0
@@ -182,8 +186,7 @@ class _Learner:
     async def _republish(self) -> None:
         """Rebuilds everything where a process could not use the current snapshot: a damaged disk, or a bug."""
         if not await asyncio.to_thread(snapshot_folder(self._settings).is_refused):
-            if time.monotonic() >= min(self._republish_at, self._republished_at + GOOD_AFTER_S):
-                self._republish_at, self._republish_after_s = 0.0, REPUBLISH_AFTER_S
+            self._end_pause(time.monotonic())
         elif time.monotonic() >= self._republish_at:
             _log.warning("the snapshot in use cannot be read; everything is published again")
             begun = time.monotonic()
@@ -194,6 +197,16 @@ class _Learner:
                 self._republished_at = time.monotonic()
                 self._republish_at = begun + self._republish_after_s
                 self._republish_after_s = min(2 * self._republish_after_s, REPUBLISH_AFTER_MOST_S)
+
+    def _end_pause(self, now: float) -> None:
+        """Ends the pauses between snapshots that are made anew where the last one was good for long enough."""
+        if self._republish_after_s == REPUBLISH_AFTER_S and now >= self._republish_at:
+            return
+        self._soon_good = [at for at in self._soon_good if at > now - SOON_WITHIN_S]
+        is_soon = now >= self._republished_at + SOON_GOOD_AFTER_S and len(self._soon_good) < SOON_GOOD
+        if is_soon or now >= max(self._republish_at, self._republished_at + GOOD_AFTER_S):
+            self._soon_good += [now] if is_soon else []
+            self._republish_at, self._republish_after_s = 0.0, REPUBLISH_AFTER_S
 
     async def _work_off(self, job: Callable[[Settings], None]) -> None:
         """Runs a job that may publish, and records the resulting snapshot, or its failure."""

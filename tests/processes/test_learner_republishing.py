@@ -55,9 +55,12 @@ def test_damage_that_comes_later_is_mended_at_once(tmp_path: Path, monkeypatch: 
     assert times == [1, 101, 201, 301, 401, 501]
 
 
-def test_damage_soon_after_a_snapshot_that_was_good_is_mended_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = _published_at(Settings(data_dir=tmp_path), monkeypatch, range(0, 100, 15))
-    assert times == [1, 16, 31, 46, 61, 76, 91]
+def test_damage_soon_after_a_snapshot_that_was_good_is_mended_at_once_for_some_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = _published_at(Settings(data_dir=tmp_path), monkeypatch, range(0, _FOR_S, 15))
+    assert times[:8] == [1, 16, 31, 46, 61, 76, 91, 121]
+    assert [later - earlier for earlier, later in itertools.pairwise(times[7:])] == [60, 120, 240]
 
 
 @pytest.mark.parametrize(("method", "first"), [("_republish", 1), ("_publish_when_due", 0)])

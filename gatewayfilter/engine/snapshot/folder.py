@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 from pathlib import Path
 
 from gatewayfilter.engine.snapshot.image import SnapshotImage
@@ -20,7 +21,7 @@ from gatewayfilter.engine.snapshot.reader import Snapshot
 from gatewayfilter.engine.snapshot.sizes import POINTER
 from gatewayfilter.engine.tables.counter_file import read_counters, write_counters
 from gatewayfilter.engine.tables.counting_bloom import CountingBloom
-from gatewayfilter.errors import SnapshotError
+from gatewayfilter.errors import SnapshotError, SnapshotVersionError
 from gatewayfilter.private_files import private
 
 _LOCK = ".lock"
@@ -28,6 +29,8 @@ _ASIDE = ".publishing"
 _COUNTERS_ASIDE = ".counting"
 _NEXT_POINTER = ".current-next"
 _REFUSED = ".refused"
+_ROOM_BYTES = 64_000_000
+"""That a copy leaves on the disk, for the database and its log."""
 _NAME = re.compile(r"snapshot-(\d{8,})\.gfs", re.ASCII)
 _COUNTERS_NAME = re.compile(r"counters-(\d{8,})\.gfc", re.ASCII)
 
@@ -128,27 +131,35 @@ class SnapshotFolder:
         return path
 
     def _keep_good(self, published: Path) -> None:
-        """Removes snapshots beyond `keep`, and those that cannot be used; copies the current one where no other is left.
+        """Removes snapshots beyond `keep`, and damaged ones; copies the current one where no other is good.
 
         So a snapshot that is damaged later has one that takes its place, also the first, and one that replaced a damaged one.
         """
         number = _number_of(published)
         refused = self._refused()
-        good: list[int] = []
+        kept, good = 1, False
         for older in self._numbers():
             path = self._path(older)
-            if older < number and len(good) + 1 < self._keep and path.name != refused and _can_be_opened(path):
-                good.append(older)
+            state = _state_of(path)
+            if older > number or kept >= self._keep or path.name == refused or state is _State.DAMAGED:
+                if older != number:
+                    with suppress(OSError):
+                        path.unlink()
             elif older != number:
-                path.unlink()
+                kept, good = kept + 1, good or state is _State.GOOD
         if not good and self._keep > 1:
             self._copy(published, self._path(number - 1))
 
     def _copy(self, path: Path, copy: Path) -> None:
+        """Copies a snapshot, where that leaves room on the disk and no other file has the place."""
         aside = self._folder / _ASIDE
+        if copy.exists() or shutil.disk_usage(self._folder).free < path.stat().st_size + _ROOM_BYTES:
+            return
         try:
             aside.touch(mode=0o600)
             shutil.copyfile(path, aside)
+            with aside.open("rb") as file:
+                os.fsync(file.fileno())
             aside.rename(copy)
         except OSError:
             aside.unlink(missing_ok=True)
@@ -296,13 +307,20 @@ class SnapshotFolder:
             os.close(descriptor)
 
 
-def _can_be_opened(path: Path) -> bool:
+class _State(Enum):
+    GOOD = auto()
+    DAMAGED = auto()
+    UNKNOWN = auto()
+    """It cannot be read now, or another version of the program wrote it."""
+
+
+def _state_of(path: Path) -> _State:
     """Returns whether length, header and sections of a snapshot are as they were written; its other bytes are not verified."""
     try:
         Snapshot.open(path).close()
-    except SnapshotError:
-        return False
-    return True
+    except SnapshotError as error:
+        return _State.UNKNOWN if isinstance(error.__cause__, OSError | SnapshotVersionError) else _State.DAMAGED
+    return _State.GOOD
 
 
 def _number_of(path: Path) -> int:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from gatewayfilter.errors import SnapshotError
+from gatewayfilter.errors import SnapshotError, SnapshotVersionError
 from gatewayfilter.model import ListAction
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def read_sections(data: Mapped) -> dict[str, Section]:
         raise SnapshotError("it is not a snapshot")
     _, version, count, size, checksum = _HEADER.unpack_from(data)
     if version != VERSION:
-        raise SnapshotError(f"it is of format version {version}, this program reads version {VERSION}")
+        raise SnapshotVersionError(f"it is of format version {version}, this program reads version {VERSION}")
     end = _HEADER_SIZE + _ROW.size * count
     if count > MAX_SECTIONS or end > len(data):
         raise SnapshotError("its header is damaged")

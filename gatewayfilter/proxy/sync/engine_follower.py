@@ -65,6 +65,7 @@ class EngineFollower:
         self._try_again_at = 0.0
         self._verify_at = clock() + _VERIFY_EVERY_S
         self._feed_failed = False
+        self._cut_off: Snapshot | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="engine-follower", daemon=True)
 
@@ -86,7 +87,11 @@ class EngineFollower:
         self._engine.keep_time()
         for follow in self._beside:
             follow()
-        if self._clock() >= self._verify_at or self._engine.snapshot.is_cut_off():
+        snapshot = self._engine.snapshot
+        is_cut_off = snapshot is not self._cut_off and snapshot.is_cut_off()  # once: there may be no other one
+        if is_cut_off:
+            self._cut_off = snapshot
+        if is_cut_off or self._clock() >= self._verify_at:
             self._verify_in_use()
 
     def _run(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,6 +122,32 @@ def test_a_snapshot_that_was_refused_is_not_kept(tmp_path: Path) -> None:
     folder.refuse()
     folder.publish(snapshot(3))
     assert files(tmp_path) == ["snapshot-00000000.gfs", "snapshot-00000001.gfs", "snapshot-00000003.gfs"]
+
+
+def test_what_cannot_be_read_now_or_is_of_another_version_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SnapshotFolder(tmp_path)
+    first = folder.publish(snapshot(1))
+    data = bytearray(first.read_bytes())
+    data[8] += 1  # the version
+    first.write_bytes(data)
+    folder.publish(snapshot(2))
+    assert files(tmp_path) == ["snapshot-00000000.gfs", first.name, "snapshot-00000002.gfs"]
+    open_snapshot = Snapshot.open
+
+    def exhausted(path: Path, *, verify: bool = False) -> Snapshot:
+        if path.name.startswith("snapshot-"):
+            raise SnapshotError("no") from OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return open_snapshot(path, verify=verify)
+
+    monkeypatch.setattr(Snapshot, "open", exhausted)
+    folder.publish(snapshot(3))
+    assert files(tmp_path) == [first.name, "snapshot-00000002.gfs", "snapshot-00000003.gfs"]
+
+
+def test_a_copy_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=64_000_000))
+    first = SnapshotFolder(tmp_path).publish(snapshot(1))
+    assert files(tmp_path) == [first.name]
 
 
 def test_no_room_for_a_copy_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

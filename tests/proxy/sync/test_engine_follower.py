@@ -278,6 +278,19 @@ def test_a_file_that_was_cut_off_is_left_at_the_next_poll(world: World) -> None:
     assert world.folder.is_refused()
 
 
+def test_where_all_files_were_cut_off_it_is_told_once(world: World) -> None:
+    world.follower.follow_once()
+    for path in world.folder._folder.glob("*.gfs"):
+        os.truncate(path, path.stat().st_size - 100)
+    for _ in range(3):
+        world.follower.follow_once()
+    assert world.counters["snapshot_refused"] == 1
+    assert world.folder.is_refused()
+    world.folder.publish(build("two.example"))
+    world.follower.follow_once()
+    assert world.reason("two.example") is Reason.BLACKLIST
+
+
 def test_rules_that_were_taken_over_are_left_when_their_file_is_cut_off(world: World) -> None:
     before = world.folder.publish(build("two.example", adblock=["||ads.example^"]))
     world.follower.follow_once()

@@ -9,7 +9,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 
-from gatewayfilter.errors import SnapshotError
+from gatewayfilter.errors import SnapshotError, SnapshotVersionError
 
 MAGIC = b"GFADB\x00\x00\x03"
 _COUNT = struct.Struct("<I")
@@ -44,7 +44,7 @@ def require_version(blob: memoryview) -> None:
         SnapshotError: they are.
     """
     if bytes(blob[: len(MAGIC)]) != MAGIC:
-        raise SnapshotError("the compiled Adblock rules are of another version")
+        raise SnapshotVersionError("the compiled Adblock rules are of another version")
 
 
 class SectionReader:
