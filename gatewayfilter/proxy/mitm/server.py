@@ -111,7 +111,11 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
     async def _handle_tunnel(self, client: socket.socket, data: bytes, tunnel: OpenTunnel) -> None:
         """Serves what is inside a tunnel, as `handle_stream` serves a redirected connection."""
         assert self._fast_path is not None
-        reader, writer = _open_stream(client)
+        try:
+            reader, writer = _open_stream(client)
+        except OSError:
+            client.close()
+            raise
         if writer.get_extra_info("peername") is None:  # reset meanwhile: mitmproxy's hooks would fail
             writer.transport.abort()
             return
@@ -122,8 +126,12 @@ class GatewayServer[M: mode_specs.ProxyMode](AsyncioServerInstance[M]):
         context.server.address = tunnel.address
         handler.in_tunnel = True
         handler.layer = cast("Layer", HookRunner(TunnelLayer(context, answered=tunnel.answered), self._fast_path.hooks))
-        with self.manager.register_connection(handler.client.id, handler):
-            await handler.handle_client()
+        try:
+            with self.manager.register_connection(handler.client.id, handler):
+                await handler.handle_client()
+        except BaseException:  # nobody else closes it
+            writer.transport.abort()
+            raise
 
     def make_top_layer(self, context: Context) -> Layer:
         """Returns the outermost layer of a connection."""

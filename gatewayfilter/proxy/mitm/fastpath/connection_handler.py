@@ -21,6 +21,7 @@ from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO, LiveConnecti
 from mitmproxy.utils import asyncio_utils, human
 
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, free, is_at_rest
+from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
 
 _log = logging.getLogger("mitmproxy.proxy.server")
 _OF_CONNECTIONS: Final = frozenset({
@@ -220,6 +221,7 @@ class FastConnectionHandler(ProxyConnectionHandler):
                 held.cancel("client disconnected")
         if tasks := [io.handler for io in self.transports.values() if io.handler]:
             await asyncio.wait(tasks)
+        AHEAD.pop(self.client, None)
         if not self._hooks_waiting:
             free(self.layer)
 
@@ -314,6 +316,11 @@ class HeldConnection:
             await self._handler.handle_connection(self._data.server)
         finally:
             self._reader.stop()
+            left = self._handler.transports.pop(self._data.server, None)
+            if left is not None:  # cancelled before its end was handled
+                self._data.server.state = ConnectionState.CLOSED
+                if left.writer is not None:
+                    left.writer.close()
             await self._after()
 
     async def _after(self) -> None:

@@ -112,6 +112,7 @@ class DirectReader:
 
     def stop(self) -> None:
         """Hands no more bytes to the layers."""
+        AHEAD.pop(self._connection, None)
         if self._protocol is not None:
             self._protocol.stop()
 
@@ -197,10 +198,13 @@ class _DirectProtocol(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._finish(event))
 
     async def _finish(self, event: Coroutine[Any, Any, None] | None) -> None:
-        if event is not None:
-            await event
-        await PAUSED.wait(self._connection)
-        await caught_up(self._connection)
-        if self._handler is not None:
-            await self._handler.drain_writers()
-            self._transport.resume_reading()
+        try:
+            if event is not None:
+                await event
+            await PAUSED.wait(self._connection)
+            await caught_up(self._connection)
+            if self._handler is not None:
+                await self._handler.drain_writers()
+        finally:
+            if self._handler is not None:  # whatever failed: a client that is not read again would wait for ever
+                self._transport.resume_reading()

@@ -165,16 +165,15 @@ class HookRunner:
     Args:
         top: the layer.
         addons: runs the hooks.
+
+    Attributes:
+        context: of the wrapped layer; it stays when the layer is freed.
     """
 
     def __init__(self, top: layer.Layer, addons: Hooks) -> None:
         self._top = top
+        self.context: Context = top.context
         self._run_or_defer = addons.run_or_defer
-
-    @property
-    def context(self) -> Context:
-        """The context of the wrapped layer."""
-        return self._top.context
 
     @property
     def top(self) -> layer.Layer:
@@ -245,3 +244,4 @@ def free(top: object) -> None:
                 left += (*one.connections.values(), *one.streams.values())
     for one in found:
         vars(one).clear()
+    top.context.layers.clear()

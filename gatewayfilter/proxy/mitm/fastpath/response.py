@@ -20,6 +20,7 @@ from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Se
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
+from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
 
 _assemble: Final[Callable[[http.Response], bytes]] = http1.assemble_response_head
 
@@ -174,6 +175,8 @@ class _Exchange:
         client.stream_id = None
         server.state = server.read_headers
         client.state = client.read_headers
+        if AHEAD:
+            AHEAD.pop(server.conn, None)  # it waits no more
         vars(stream).clear()  # it holds itself in circles, and with it all that the flow has
         return self._send(sent)
 

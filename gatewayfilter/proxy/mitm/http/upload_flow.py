@@ -7,7 +7,7 @@ would have a worker keep all of it (600 of 600 MB, measured).
 import asyncio
 from typing import Any, Final
 
-from mitmproxy.connection import Connection
+from mitmproxy.connection import Connection, ConnectionState
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import http as http_layers
 
@@ -20,7 +20,9 @@ AHEAD: Final[dict[Connection, Any]] = {}
 
 
 def note_upload(context: Context, stream_id: int | None) -> None:
-    """Takes note that a part of a request's body came."""
+    """Takes note that a part of a request's body came. A client that sends no more is not read, whatever waits."""
+    if not context.client.state & ConnectionState.CAN_READ:
+        return
     top = next((found for found in reversed(context.layers) if isinstance(found, http_layers.HttpLayer)), None)
     stream = top.streams.get(stream_id) if top is not None and stream_id is not None else None
     if stream is not None and stream._paused and len(stream._paused_event_queue) > MOST_QUEUED:  # noqa: SLF001  mitmproxy's own
@@ -30,7 +32,7 @@ def note_upload(context: Context, stream_id: int | None) -> None:
 async def caught_up(connection: Connection) -> None:
     """Returns when the stream that a client is ahead of waits no more."""
     while (stream := AHEAD.get(connection)) is not None:
-        if not (stream._paused and stream._paused_event_queue):  # noqa: SLF001
+        if not (getattr(stream, "_paused", None) and stream._paused_event_queue):  # noqa: SLF001  without: it has ended
             AHEAD.pop(connection, None)
             return
         await asyncio.sleep(_LOOK_S)
