@@ -13,9 +13,9 @@ from gatewayfilter.errors import GatewayFilterError
 _log = logging.getLogger(__name__)
 
 RENEW_S: Final = 60.0
-"""Seconds from the beginning of an examination until the next question begins another one."""
+"""Seconds from the end of an examination until it is old: then the next question begins another one."""
 PATIENCE_S: Final = 0.2
-"""How long a question waits for the first examination to end."""
+"""How long a question waits for an examination to end where there is none, or an old one."""
 
 _JOBS: Final = "gatewayfilter.use_cases.operation.self_check"
 
@@ -42,7 +42,7 @@ class Examination:
     Attributes:
         began_at: Unix seconds.
         findings: in the order of the checks.
-        complete: whether every check was done.
+        complete: whether every check was done, a short time ago.
     """
 
     began_at: float
@@ -56,7 +56,7 @@ class Examinations:
     Args:
         checks: the checks.
         clock: Unix seconds.
-        patience_s: how long a question waits for the first examination to end.
+        patience_s: how long a question waits for an examination to end where there is none, or an old one.
     """
 
     def __init__(self, checks: Checks, clock: Callable[[], float], patience_s: float = PATIENCE_S) -> None:
@@ -66,21 +66,35 @@ class Examinations:
         self._changed = threading.Condition()
         self._newest: Examination | None = None
         self._running: Examination | None = None
+        self._old_at = 0.0
 
     def newest(self) -> Examination:
-        """Returns the newest complete examination; before the first is complete, what it found so far. Begins one that is due."""
+        """Returns the newest complete examination; begins another one where it is old, and waits for that a little.
+
+        Where that goes on: what the old one found, and before the first is complete, what it found so far; not `complete`.
+        """
         with self._changed:
-            newest = self._newest
-            if self._running is None and (newest is None or self._clock() >= newest.began_at + RENEW_S):
-                self._running = Examination(self._clock())
-                threading.Thread(target=self._examine, args=(self._running,), name="examination", daemon=True).start()
-            if newest is not None:
-                return newest
-            self._changed.wait_for(lambda: self._running is None, self._patience_s)
-            if self._newest is not None:
+            if self._is_due():
+                self._begin()
+                self._changed.wait_for(lambda: self._running is None, self._patience_s)
+            if self._newest is not None and not self._is_due():
                 return self._newest
-            found = self._running or Examination(self._clock())
+            found = self._newest or self._running or Examination(self._clock())
             return Examination(found.began_at, list(found.findings))
+
+    def _is_due(self) -> bool:
+        return self._newest is None or self._clock() >= self._old_at
+
+    def _begin(self) -> None:
+        if self._running is not None:
+            return
+        self._running = Examination(self._clock())
+        thread = threading.Thread(target=self._examine, args=(self._running,), name="examination", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system allows no further thread
+            self._running = None
+            _log.warning("the installation was not checked: %s", error)
 
     def _examine(self, running: Examination) -> None:
         try:
@@ -95,7 +109,7 @@ class Examinations:
             with self._changed:
                 self._running = None
                 if running.complete:
-                    self._newest = running
+                    self._newest, self._old_at = running, self._clock() + RENEW_S
                 self._changed.notify_all()
 
     def _find(self, number: int, name: str) -> Finding:

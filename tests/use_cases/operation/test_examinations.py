@@ -9,7 +9,7 @@ from gatewayfilter.config import load
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.gateway.doctor import CHECKS
 from gatewayfilter.use_cases.operation import self_check
-from gatewayfilter.use_cases.operation.examinations import RENEW_S, ChildChecks, Examinations, Finding
+from gatewayfilter.use_cases.operation.examinations import RENEW_S, ChildChecks, Examination, Examinations, Finding
 
 OK = {"level": "ok", "words": "", "mend": ""}
 
@@ -47,6 +47,14 @@ class Time:
         return self.now
 
 
+def completed(examinations: Examinations) -> Examination:
+    for _ in range(2_000):
+        if (found := examinations.newest()).complete:
+            return found
+        threading.Event().wait(0.005)
+    raise AssertionError("it did not end")
+
+
 def test_questions_are_answered_with_what_there_is() -> None:
     steps, clock = Steps(), Time()
     examinations = Examinations(steps, clock, patience_s=0.0)
@@ -68,22 +76,60 @@ def test_questions_are_answered_with_what_there_is() -> None:
 
 def test_another_examination_begins_when_the_last_is_old_and_its_end_alone_replaces_it() -> None:
     steps, clock = Steps(), Time()
-    examinations = Examinations(steps, clock, patience_s=20.0)
+    examinations = Examinations(steps, clock, patience_s=0.0)
     steps.let(3)
-    first = examinations.newest()
+    first = completed(examinations)
     assert examinations.newest() is first
     assert len(steps.asked) == 3
     clock.now += RENEW_S
-    assert examinations.newest() is first
+    old = [examinations.newest()]
     assert all(steps.came.acquire(timeout=20) for _ in range(4))
-    assert examinations.newest() is first
+    old.append(examinations.newest())
+    assert [(one.began_at, one.findings, one.complete) for one in old] == [(100.0, first.findings, False)] * 2
     steps.let(3)
-    for _ in range(2_000):
-        if (found := examinations.newest()) is not first:
-            break
-        threading.Event().wait(0.005)
+    found = completed(examinations)
     assert (found.complete, found.began_at) == (True, 100.0 + RENEW_S)
     assert steps.asked == [(number, at) for at in (100.0, 100.0 + RENEW_S) for number in range(3)]
+
+
+def test_who_asks_once_a_day_is_not_answered_with_yesterday() -> None:
+    steps, clock = Steps(), Time()
+    examinations = Examinations(steps, clock, patience_s=20.0)
+    steps.let(6)
+    assert examinations.newest().began_at == 100.0
+    clock.now += 86_400.0
+    found = examinations.newest()
+    assert (found.began_at, found.complete) == (86_500.0, True)
+
+
+def test_an_examination_that_takes_minutes_is_not_old_when_it_ends() -> None:
+    class Slow(Steps):
+        def find(self, number: int, now: float) -> Finding:
+            clock.now += RENEW_S
+            return super().find(number, now)
+
+    steps, clock = Slow(), Time()
+    examinations = Examinations(steps, clock, patience_s=20.0)
+    steps.let(3)
+    assert examinations.newest().complete
+    assert (examinations.newest().began_at, len(steps.asked)) == (100.0, 3)
+
+
+def test_a_system_without_threads_prevents_no_later_examination(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    steps = Steps()
+    examinations = Examinations(steps, Time(), patience_s=20.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        found = examinations.newest()
+    assert (found.findings, found.complete) == ([], False)
+    assert "can't start new thread" in caplog.text
+    steps.let(3)
+    assert examinations.newest().complete
 
 
 def test_where_nothing_can_be_checked_the_next_question_tries_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -26,7 +26,7 @@ class DoctorModel(BaseModel):
     healthy: Annotated[bool, Field(description="Whether everything that was checked works; warnings leave it true.")]
     findings: Annotated[list[FindingModel], Field(description="In the order of the checks.")]
     examined_at: Annotated[float, Field(description="When the examination began, Unix seconds.")]
-    complete: Annotated[bool, Field(description="Whether all checks were done; false while the first examination goes on.")]
+    complete: Annotated[bool, Field(description="Whether all checks were done, and not long ago; false: ask again.")]
 
 
 @router.get("", operation_id="get_doctor")
@@ -34,7 +34,7 @@ def examine(services: Services, _: Admin) -> DoctorModel:
     """Returns what the newest check of the installation found, and begins another one where that is a minute old.
 
     It has the rights of the dashboard; the firewall needs those of root. An examination takes as long as reading the database:
-    ask again until `complete`.
+    until it ends, the findings are those of the one before, and `complete` is false. Ask again until it is true.
     """
     found = services.examinations.newest()
     findings = [FindingModel(**one) for one in found.findings]
