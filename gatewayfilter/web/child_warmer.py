@@ -49,10 +49,14 @@ class ChildWarmer:
         """Makes the first pages ready, then starts the child that checks URLs in the background: before the dashboard answers.
 
         Whoever opens it after the filter has started asks why something was blocked, or not. Without work the child ends.
+        Whatever fails is logged: the dashboard starts without it.
         """
-        read_ahead(self._services, pages_of_process(), _FIRST_LANGUAGE)
-        job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
-        threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
+        try:
+            read_ahead(self._services, pages_of_process(), _FIRST_LANGUAGE)
+            job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
+            threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
+        except Exception:  # noqa: BLE001  whatever it is, pages can do without
+            _log.exception("the first pages were not made ready")
 
     def greet(self, language: str) -> None:
         """Makes the first pages of a person who logs in ready, at most once a minute; returns at once.

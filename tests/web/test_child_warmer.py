@@ -113,3 +113,15 @@ def test_the_start_makes_pages_ready_and_starts_the_checks_alone(web: Dashboard,
     assert loaded == ["en"]  # when it returns
     until("the child", lambda: children["checker"].jobs)
     assert [child.jobs for child in children.values()] == [["prepare"], [], []]
+
+
+def test_the_dashboard_starts_whatever_fails_ahead_of_it(
+    web: Dashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("a template")
+
+    monkeypatch.setattr(pages_of_process(), "load", fail)
+    ChildWarmer(web.services).begin()
+    assert "the first pages were not made ready" in caplog.text
+    assert "a template" in caplog.text
