@@ -29,7 +29,7 @@ class ListLine:
     """A line of a list that was found.
 
     Attributes:
-        line: its number, from 1.
+        line: its number, from 1; 0 for one that the list is known to have, but which is written in a form that is not found.
         text: as it stands there, cut to `SAMPLE_LENGTH` characters.
         key: the list key by which it matches the URL, `""` for one found by its text.
     """
@@ -49,7 +49,8 @@ def covering_keys(url: Url) -> frozenset[str]:
 def lines_about(item: SourceFile, url: Url, listed: frozenset[str] | None = None) -> Iterator[ListLine]:
     """Yields the lines of a list that match a URL, in order; none of an Adblock list, whose rules the engine matches.
 
-    Reads the whole file, about 2 s of CPU a gigabyte: only lines that name the host's registrable domain are parsed.
+    Reads the whole file, about 2 s of CPU a gigabyte: only lines that name the host's registrable domain are parsed. So one that
+    writes it in another way, as `exam%70le.com`, is not found: it has number 0 where `listed` says that there is one.
 
     Args:
         item: the list.
@@ -62,6 +63,15 @@ def lines_about(item: SourceFile, url: Url, listed: frozenset[str] | None = None
     keys = covering_keys(url) if listed is None else listed
     if item.list_format is ListFormat.ADBLOCK or not keys:
         return
+    missing = set(listed or ())
+    for found in _lines_of_keys(item, url, keys):
+        missing.discard(found.key)
+        yield found
+    for key in sorted(missing):
+        yield ListLine(0, key[:SAMPLE_LENGTH], key)
+
+
+def _lines_of_keys(item: SourceFile, url: Url, keys: frozenset[str]) -> Iterator[ListLine]:
     with item.path.open("rb") as file:
         if item.list_format in _EXPORTED:
             yield from _exported_lines(file, item.list_format, item.source.action, keys)

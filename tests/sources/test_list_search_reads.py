@@ -10,7 +10,7 @@ from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources import ListFormat, SourceFile, search
 from gatewayfilter.sources.formats.line_blocks import MAX_LINE_LENGTH
 from gatewayfilter.sources.formats.line_formats import LineFormat, read_line
-from gatewayfilter.sources.search import covering_keys, lines_about, lines_with_text
+from gatewayfilter.sources.search import lines_about, lines_with_text
 from gatewayfilter.urls import digest_of, parse_loose_url
 
 
@@ -80,4 +80,19 @@ def test_a_list_known_not_to_have_a_url_is_not_opened(tmp_path: Path) -> None:
 def test_known_keys_alone_are_looked_for(tmp_path: Path, kind: ListFormat, text: str, line: int) -> None:
     item = source_file(tmp_path / "list", text, kind)
     assert numbers(item, "www.a.test", frozenset({".a.test"})) == numbers(item, "www.a.test") == [line]
-    assert numbers(item, "www.a.test", covering_keys(parse_loose_url("www.a.test")) - {".a.test"}) == []
+    assert numbers(item, "www.a.test", frozenset({".test"})) == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "key"),
+    [
+        ("\uff45xample.com", "example.com", ".example.com"),
+        ("example\u3002com", "example.com", ".example.com"),
+        ("exam%70le.com", "example.com", ".example.com"),
+        ("0x01020304", "1.2.3.4", "1.2.3.4"),
+    ],
+)
+def test_a_list_known_to_have_a_url_is_named_where_its_line_is_not_found(tmp_path: Path, text: str, host: str, key: str) -> None:
+    item = source_file(tmp_path / "list", f"a.test\n{text}\n")
+    found = list(lines_about(item, parse_loose_url(host), frozenset({key})))
+    assert [(line.line, line.text, line.key) for line in found] == [(0, key, key)]

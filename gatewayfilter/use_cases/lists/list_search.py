@@ -39,6 +39,7 @@ class FoundLine:
     Attributes:
         source: the list's name; `enabled` whether it counts.
         means: `block`, `allow` or `splice`; `exception` for an Adblock rule that lifts blocks.
+        line: its number; 0 where the list has the entry, but the line is written in a form that is not found.
         entry: the list key that covers the URL, or the rule.
     """
 

@@ -18,7 +18,14 @@ from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.use_cases.lists import list_jobs, list_search
 from gatewayfilter.use_cases.lists.list_search import search_lists
 
-LISTS = {"first": "a.test\nb.test\n", "second": "a.test\n", "third": "c.test\n"}
+LISTS = {
+    "first": "a.test\nb.test\n",
+    "second": "a.test\n",
+    "third": "c.test\n",
+    "fourth": "exam%70le.com\n",
+    "fifth": "d.test\nexample.com\n",
+    "sixth": "e.test\n\uff45xample\u3002com\n",
+}
 
 
 @pytest.fixture
@@ -70,6 +77,15 @@ def test_a_list_that_is_off_is_read_and_so_is_every_one_where_the_snapshot_is_ol
         ("second", False),
     ]
     assert set(opened) >= {"first", "second", "third"}
+
+
+def test_every_list_is_named_however_it_writes_a_host(settings: Settings, store: Store, engine: FilterEngine) -> None:
+    found = search_lists(settings, store, "www.example.com", engine=engine).lists
+    assert [(line.source, line.line, line.entry) for line in found] == [
+        ("fifth", 2, ".example.com"),
+        ("fourth", 0, ".example.com"),
+        ("sixth", 0, ".example.com"),
+    ]
 
 
 def test_the_database_counts_and_compares(

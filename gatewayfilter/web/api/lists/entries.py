@@ -66,7 +66,7 @@ class FoundLineModel(BaseModel):
     enabled: Annotated[bool, Field(description="Whether the list counts.")]
     category: Annotated[str, Field(description="Of the list.")]
     means: Annotated[str, Field(description="block, allow or splice; exception for an Adblock rule that lifts blocks.")]
-    line: Annotated[int, Field(description="Number of the line.")]
+    line: Annotated[int, Field(description="Its number; 0 where the line is not found: it writes the name in another way.")]
     text: Annotated[str, Field(description="The line.")]
     entry: Annotated[str, Field(description="The key that covers the URL, or the rule.")]
 
