@@ -247,17 +247,19 @@ class SqlListStore:
             return {(ListAction(action), category): count for action, category, count in connection.execute(_LEARNED_KINDS)}
 
     def learned_with(self, part: str, most: int | None = None) -> list[LearnedEntry]:
-        """Returns learned entries in whose URL a text stands, capitals or not. The database compares: 40 ms for 200,000.
+        """Returns learned entries in whose URL a text stands, capitals or not, by their keys.
+
+        The database compares: 0.09 s of CPU for 200,000.
 
         Args:
-            part: the text.
-            most: entries that are returned, `None` for all.
+            part: the text, without NUL: PostgreSQL refuses that.
+            most: entries that are returned, `None` for all: the same ones each time.
         """
         wanted = _SELECT_LEARNED.where(
             or_(_LEARNED.url.icontains(part, autoescape=True), _LEARNED.key.contains(part.lower(), autoescape=True))
         )
         with self._database.read() as connection:
-            return [_learned_entry(row) for row in connection.execute(wanted.limit(most))]
+            return [_learned_entry(row) for row in connection.execute(wanted.order_by(_LEARNED.key).limit(most))]
 
     def blocked_between(self, since: float, until: float, most: int) -> tuple[list[LearnedEntry], int]:
         """Returns the newest learned entries of a time span that block, and the number of all of them.

@@ -318,8 +318,8 @@ def test_learned_entries_are_counted_by_kind_and_found_by_their_text(lists: List
         entry("c.example/50%", category="adult"),
         entry("d.example/", action=ALLOW, category=""),
     ]
-    lists.put_learned(given)
+    lists.put_learned(given[::-1])
     assert lists.learned_kinds() == {(BLOCK, "gambling"): 2, (BLOCK, "adult"): 1, (ALLOW, ""): 1}
     for part, keys in (("FREE_", [0]), ("free", [0]), ("%", [2]), ("_", [0]), ("example", [0, 1, 2, 3]), ("nowhere", [])):
         assert sorted(found.key for found in lists.learned_with(part)) == sorted(given[at].key for at in keys), part
-    assert len(lists.learned_with("example", 3)) == 3
+    assert [lists.learned_with("example", most) for most in (2, 3, None)] == [given[:2], given[:3], given]
