@@ -63,7 +63,7 @@ class WebServices:
     Attributes:
         child: does what loads the classifier, or cryptography.
         checker: keeps the engine over the newest lists, for checks of URLs.
-        fetching: fetches pages by the crawler; apart, so that a slow site holds up nothing else.
+        fetching: fetches pages by the crawler, and searches large lists; apart: a slow site or disk holds up nothing else.
         editing: reads pages by extraction rules, no longer than a rule may take.
         shelf: the pages that extraction rules are edited with.
         verifying: checks ID tokens; apart from what reads hostile pages, which could not be trusted with that.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gatewayfilter.use_cases.lists.list_counts import list_counts
 from gatewayfilter.use_cases.lists.list_search import search_lists
+from gatewayfilter.wiring import open_store
 
 if TYPE_CHECKING:
     from gatewayfilter.config import Settings
@@ -24,7 +26,13 @@ def counts(settings: Settings, store: Store, engine: FilterEngine, now: float) -
     return {**asdict(found), "snapshot": {kind: getattr(found.snapshot, kind) for kind in kinds}}
 
 
-def search(settings: Settings, store: Store, engine: FilterEngine, text: str, *, partial: bool) -> dict[str, Any]:
+def search_files(settings: Settings, text: str, *, partial: bool) -> dict[str, Any]:
+    """Returns what `search` does, with a database and, where it needs one, an engine of its own."""
+    with closing(open_store(settings)) as store:
+        return search(settings, store, None, text, partial=partial)
+
+
+def search(settings: Settings, store: Store, engine: FilterEngine | None, text: str, *, partial: bool) -> dict[str, Any]:
     """Returns `search_lists` as plain values, with the first `MOST_LEARNED` learned entries."""
     found = search_lists(settings, store, text, partial=partial, engine=engine, most_learned=MOST_LEARNED)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -117,6 +118,21 @@ def search_lists(
     else:
         found = tuple(_about(engine or open_engine(settings, store), search, url))
     return SearchResult(own, learned, found, tuple(search.unreadable))
+
+
+def bytes_to_read(settings: Settings, engine: FilterEngine, text: str) -> int:
+    """Returns the size of the lists that the search for a host or URL reads: those that have it, and those it may be in."""
+    url = _url(text)
+    if url is None:
+        return 0
+    known = subscriptions(settings)
+    listed = _listed(engine, known, covering_keys(url))
+    size = 0
+    for item, _ in known.every_file():
+        if listed is None or listed.get(item.source.name) != frozenset():
+            with suppress(OSError):  # removed meanwhile
+                size += item.path.stat().st_size
+    return size
 
 
 class _SourceSearch:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gatewayfilter.model import Request
     from gatewayfilter.store import Store
 
+MOST_READ = 64 << 20
+"""Bytes of lists that a search may read here: a slow disk reads them in some seconds, and checks of URLs wait for that."""
+
 
 def check(settings: bytes, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
     """Returns what is in force for a request.
@@ -63,16 +66,20 @@ def count_entries(settings: bytes, now: float) -> dict[str, Any]:
     return counts(*_checker(settings).parts(now), now)
 
 
-def search_entries(settings: bytes, text: str, now: float, *, partial: bool) -> dict[str, Any]:
-    """Returns which lists have a host, URL or text, as `list_jobs.search`.
+def search_entries(settings: bytes, text: str, now: float) -> dict[str, Any] | None:
+    """Returns which lists have a host or URL, as `list_jobs.search`; `None` where it would have to read much.
 
     Raises:
         SnapshotError: no lists were published yet.
         StoreError: the database refuses.
     """
     from gatewayfilter.use_cases.lists.list_jobs import search  # noqa: PLC0415  when it is asked for
+    from gatewayfilter.use_cases.lists.list_search import bytes_to_read  # noqa: PLC0415  when it is asked for
 
-    return search(*_checker(settings).parts(now), text, partial=partial)
+    own, store, engine = _checker(settings).parts(now)
+    if bytes_to_read(own, engine, text) > MOST_READ:
+        return None
+    return search(own, store, engine, text, partial=False)
 
 
 class _Checker:

@@ -1,5 +1,6 @@
 """Counts and search of lists at size: the database counts and compares, and the snapshot names the lists to be read."""
 
+import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +17,8 @@ from gatewayfilter.sources import search
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.use_cases.lists import list_jobs, list_search
-from gatewayfilter.use_cases.lists.list_search import search_lists
+from gatewayfilter.use_cases.lists.list_search import bytes_to_read, search_lists
+from gatewayfilter.web.access import check_job
 
 LISTS = {
     "first": "a.test\nb.test\n",
@@ -88,6 +90,29 @@ def test_every_list_is_named_however_it_writes_a_host(settings: Settings, store:
     ]
 
 
+def test_the_search_says_how_much_it_reads(settings: Settings, store: Store, engine: FilterEngine) -> None:
+    always = sum(item.path.stat().st_size for item, enabled in wiring.subscriptions(settings).every_file() if not enabled)
+    assert bytes_to_read(settings, engine, "nowhere.test") == always
+    assert bytes_to_read(settings, engine, "b.test") == always + len(LISTS["first"])
+    assert bytes_to_read(settings, engine, "no host") == 0
+    wiring.subscriptions(settings).disable("second")  # the snapshot is older
+    every = sum(item.path.stat().st_size for item, _ in wiring.subscriptions(settings).every_file())
+    assert bytes_to_read(settings, engine, "nowhere.test") == every > always
+
+
+def test_a_search_that_reads_much_is_left_to_another_child(
+    settings: Settings, engine: FilterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = pickle.dumps(settings)
+    found = check_job.search_entries(given, "b.test", 0.0)
+    assert found is not None
+    assert [(line["source"], line["line"]) for line in found["lists"]] == [("first", 2)]
+    monkeypatch.setattr(check_job, "MOST_READ", 0)
+    assert check_job.search_entries(given, "b.test", 0.0) is None
+    assert list_jobs.search_files(settings, "b.test", partial=False) == found
+    check_job._checker.cache_clear()
+
+
 def test_the_database_counts_and_compares(
     settings: Settings, store: Store, engine: FilterEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +128,7 @@ def test_the_database_counts_and_compares(
     assert [one["url"] for one in found["learned"]] == ["http://a.test/page"]
     assert [(one["pattern"], one["covers"]) for one in found["own"]] == [(".a.test", True)]
     monkeypatch.setattr(list_jobs, "MOST_LEARNED", 1)
-    assert len(list_jobs.search(settings, store, engine, "test", partial=True)["learned"]) == 1
+    assert len(list_jobs.search_files(settings, "test", partial=True)["learned"]) == 1
 
 
 def test_rules_are_compiled_together(

@@ -13,6 +13,9 @@ from gatewayfilter.web.routers import ApiRouter
 router = ApiRouter("/entries", tags=["lists"])
 
 _JOBS = "gatewayfilter.web.access.check_job"
+_SEARCH_FILES = "gatewayfilter.use_cases.lists.list_jobs:search_files"
+_NO_NUL = r"^[^\x00]*$"
+"""PostgreSQL refuses it in a text."""
 
 
 class OwnCountModel(BaseModel):
@@ -91,11 +94,14 @@ def counts(services: Services, _: Viewer) -> EntryCountsModel:
 def search(
     services: Services,
     _: Viewer,
-    text: Annotated[str, Query(min_length=1, max_length=2_000, description="A host, a URL or a text.")],
+    text: Annotated[str, Query(min_length=1, max_length=2_000, pattern=_NO_NUL, description="A host, a URL or a text.")],
     *,
     partial: Annotated[bool, Query(description="Also lines that hold the text, the first 20 of each list.")] = False,
 ) -> FoundModel:
     """Returns every own rule, learned entry and line of a list that applies to a host or URL; learned entries by their text."""
-    job, settings = f"{_JOBS}:search_entries", pickle.dumps(services.settings)
-    found: dict[str, Any] = services.checker.run(job, settings, text, services.clock(), partial=partial)
+    found: dict[str, Any] | None = None
+    if not partial:
+        found = services.checker.run(f"{_JOBS}:search_entries", pickle.dumps(services.settings), text, services.clock())
+    if found is None:  # much is to be read: no check of a URL waits for that
+        found = services.fetching.run(_SEARCH_FILES, services.settings, text, partial=partial)
     return FoundModel(**found)
