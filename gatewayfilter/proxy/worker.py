@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final, Protocol
 from gatewayfilter.config import LogLevel, Settings
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.proxy.components import WorkerComponents
+from gatewayfilter.proxy.file_limit import raise_file_limit
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.tunnel.poller import new_loop
 from gatewayfilter.telemetry import StatusFile
@@ -23,7 +23,6 @@ _STATUS_EVERY_S: Final = 1.0
 _SWITCH_INTERVAL_S: Final = 0.001
 """How long a thread that computes may keep the event loop waiting; Python's own 5 ms would be felt while snapshots swap."""
 _BEAT_EVERY_S: Final = 1.0
-_MOST_FILES: Final = 65_536
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -53,7 +52,7 @@ def run_worker(
         heart: sends a heartbeat every second from the event loop, and when the worker serves.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    _raise_file_limit()
+    raise_file_limit()
     # mitmproxy logs several lines a request at INFO, and every fault of a client or an origin at WARNING.
     logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.ERROR)
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
@@ -65,14 +64,6 @@ def run_worker(
         sys.exit(2)
     finally:
         status.remove()
-
-
-def _raise_file_limit() -> None:
-    """Allows as many open files as the system does: a client's connection takes two, and a shell's limit is often 1,024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _run_until_terminated(

@@ -17,7 +17,8 @@ import pytest
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.proxy.components import WorkerComponents
-from gatewayfilter.proxy.worker import _raise_file_limit, run_worker
+from gatewayfilter.proxy.file_limit import raise_file_limit
+from gatewayfilter.proxy.worker import run_worker
 from tests.proxy.proxy_fakes import Gateway
 
 
@@ -103,7 +104,7 @@ def test_open_files_are_allowed_up_to_the_hard_limit(
     limits: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
-    _raise_file_limit()
+    raise_file_limit()
     assert limits == ([] if raised is None else [(raised, hard)])
 
 

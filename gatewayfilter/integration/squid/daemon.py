@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 MOST_CONNECTIONS: Final = 256
 _LONGEST_GREETING: Final = 65_536
 _MOST_DESCRIPTORS: Final = 2
+_GREETING_S: Final = 10.0
+"""How long a helper may take until it has said what it asks; it does so at once."""
 _ASKED_NOTHING: Final = AskedRequest("")
 
 
@@ -109,6 +111,8 @@ class _Connection(asyncio.Protocol):
         self._first: socket.socket | None = None
         self._taken: TakenSockets | None = None
         self._begun = False
+        self._helper_is_slow = False
+        self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -118,15 +122,33 @@ class _Connection(asyncio.Protocol):
             return
         self._helpers.connections.add(transport)
         transport.pause_reading()
-        self._first = first = transport.get_extra_info("socket").dup()
-        asyncio.get_running_loop().add_reader(first, self._read_first, first)
+        loop = asyncio.get_running_loop()
+        try:
+            self._first = first = transport.get_extra_info("socket").dup()
+            loop.add_reader(first, self._read_first, first)
+        except OSError as error:
+            self._refuse(error)
+            return
+        self._deadline = loop.call_later(_GREETING_S, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  the interface
         if self._transport is not None:
             self._helpers.connections.discard(self._transport)
+        self._met_deadline()
         self._leave_first()
         if self._taken is not None:
             self._taken.close()
+
+    def _refuse(self, error: OSError) -> None:
+        """Closes the connection where descriptors or memory are used up; else it would be paused, and kept, for ever."""
+        assert self._transport is not None
+        _log.warning("a helper of squid cannot be served: %s", error.strerror or error)
+        self._transport.abort()
+
+    def _met_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _leave_first(self) -> None:
         if self._first is not None:
@@ -152,23 +174,23 @@ class _Connection(asyncio.Protocol):
             if data:
                 self.data_received(data)
         self._leave_first()
-        self._transport.resume_reading()
+        if not self._helper_is_slow:
+            self._transport.resume_reading()
 
     def _take(self, greeting: bytes, first: socket.socket, sockets: list[socket.socket]) -> None:
         """Takes squid's sockets; they are read when the helper says that it does so no longer."""
         assert self._transport is not None
-        descriptor = Journal.create()
         try:
             protocol = HelperProtocol(greeting.removeprefix(HANDING_OVER).strip().decode("ascii"))
-            socket.send_fds(first, [READY], [descriptor])
-        except (ValueError, OSError):
-            os.close(descriptor)
+            journal = _shared_journal(first)
+        except (ValueError, OSError) as error:
             for one in sockets:
                 one.close()
+            if isinstance(error, OSError):
+                self._refuse(error)
             self._transport.abort()
             return
-        journal, cache = Journal(descriptor), AnswerCache()
-        os.close(descriptor)
+        cache = AnswerCache()
 
         def answers(lines: list[bytes]) -> bytes:
             if self._helpers.reuses_answers:
@@ -184,6 +206,7 @@ class _Connection(asyncio.Protocol):
                 self._transport.abort()
                 return
             self._begun = True
+            self._met_deadline()
             self._taken.begin()
             return
         *lines, self._partial = (self._partial + data).split(b"\n") if self._partial else data.split(b"\n")
@@ -197,16 +220,38 @@ class _Connection(asyncio.Protocol):
             except ValueError:
                 self._transport.abort()
                 return
+            self._met_deadline()
         if lines and self._protocol is not None:
             self._transport.write(self._helpers.answers(self._protocol, lines))
 
     def pause_writing(self) -> None:
+        self._helper_is_slow = True
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._helper_is_slow = False
         if self._transport is not None:
             self._transport.resume_reading()
+
+
+def _shared_journal(helper: socket.socket) -> Journal:
+    """Returns a journal that the helper has, too.
+
+    Raises:
+        OSError: descriptors or memory are used up, or the helper has ended.
+    """
+    descriptor = Journal.create()
+    try:
+        journal = Journal(descriptor)
+        try:
+            socket.send_fds(helper, [READY], [descriptor])
+        except OSError:
+            journal.close()
+            raise
+        return journal
+    finally:
+        os.close(descriptor)
 
 
 def _is_stream(descriptor: int) -> bool:

@@ -44,8 +44,12 @@ class Journal:
     def create() -> int:
         """Returns the descriptor of new memory, which nobody can shorten: an access behind its end would end the daemon."""
         descriptor = os.memfd_create("squid-requests", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(descriptor, _HEAD + _SIZE)
-        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        try:
+            os.ftruncate(descriptor, _HEAD + _SIZE)
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+        except OSError:
+            os.close(descriptor)
+            raise
         return descriptor
 
     def close(self) -> None:

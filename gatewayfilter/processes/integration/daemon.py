@@ -15,6 +15,7 @@ from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
 from gatewayfilter.processes.inspection.client import InspectionPool
 from gatewayfilter.processes.integration.zone import serve_zone
 from gatewayfilter.processes.supervision.child_setup import begin_child, ending_with_a_sentence
+from gatewayfilter.proxy.file_limit import raise_file_limit
 from gatewayfilter.telemetry import StatusFile, set_up_logging
 from gatewayfilter.wiring.integration import Deciding, decide_endpoint, deciding, icap_server
 
@@ -44,6 +45,7 @@ def run_daemon(settings: Settings) -> None:
 
 async def _run(settings: Settings, ending: tuple[signal.Signals, ...]) -> None:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    raise_file_limit()
     stop = asyncio.Event()
     for number in ending:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

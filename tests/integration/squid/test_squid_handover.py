@@ -4,112 +4,22 @@ import asyncio
 import os
 import selectors
 import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.integration.squid import guard
-from gatewayfilter.integration.squid.channels import GO, GREETING, HANDING_OVER, LONGEST_LINE, READY, HelperProtocol
+from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER, LONGEST_LINE, READY, HelperProtocol
 from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
-from gatewayfilter.integration.squid.guard import Guard, can_hand_over
+from gatewayfilter.integration.squid.guard import can_hand_over
 from gatewayfilter.integration.squid.journal import Journal
 from gatewayfilter.integration.squid.taken import TakenSockets
 from tests.integration.integration_engine import Records, decider_over
+from tests.integration.squid.squid_ends import Daemon, Squid, comes
 
 GARDEN = b"192.0.2.7 - GET http://garden.test/"
 BLOCKED = b"192.0.2.7 - GET http://blocked.test/"
-
-
-class Squid:
-    """squid's end of a helper, which runs in a thread."""
-
-    def __init__(self, path: Path, *, allows: bool = False, timeout_s: float = 20) -> None:
-        self.end, helper = socket.socketpair()
-        self.end.settimeout(20)
-        self._helper = helper
-        self.guard = Guard(
-            str(path),
-            HelperProtocol.ACL,
-            allows=allows,
-            timeout_s=timeout_s,
-            source=helper.fileno(),
-            target=helper.fileno(),
-        )
-        self.served: list[bool] = []
-        self.thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self) -> None:
-        self.served.append(self.guard.run())
-        self._helper.close()
-
-    def read(self, lines: int = 1) -> list[bytes]:
-        data = b""
-        while data.count(b"\n") < lines:
-            data += self.end.recv(65_536) or pytest.fail(f"squid's socket was closed after {data!r}")
-        return data.splitlines()
-
-    def close(self) -> None:
-        self.end.close()
-        self.thread.join(20)
-        assert not self.thread.is_alive()
-
-
-class Daemon:
-    """A daemon that takes sockets, and then does what a test wants."""
-
-    def __init__(self, path: Path) -> None:
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.settimeout(20)
-        self._listener.bind(str(path))
-        self._listener.listen()
-
-    def accept(self) -> tuple[socket.socket, list[int]]:
-        control, _ = self._listener.accept()
-        control.settimeout(20)
-        greeting, descriptors, _, _ = socket.recv_fds(control, 100, 2)
-        assert greeting == HANDING_OVER + b"acl\n"
-        return control, descriptors
-
-    def take(self) -> tuple[socket.socket, socket.socket, Journal]:
-        control, descriptors = self.accept()
-        os.close(descriptors[1])
-        memory = Journal.create()
-        socket.send_fds(control, [READY], [memory])
-        journal = Journal(memory)
-        os.close(memory)
-        assert control.recv(100) == GO
-        return control, socket.socket(fileno=descriptors[0]), journal
-
-    def close(self) -> None:
-        self._listener.close()
-
-
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    made = Daemon(tmp_path / "d.sock")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def squid(tmp_path: Path) -> Iterator[Squid]:
-    made = Squid(tmp_path / "d.sock")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-async def served(listed: FilterEngine, tmp_path: Path) -> AsyncIterator[SquidHelpers]:
-    helpers = SquidHelpers(decider_over(listed, Records())[0], decider_over(listed, Records())[1])
-    server = await asyncio.get_running_loop().create_unix_server(helpers.connection, sock=open_socket(tmp_path / "d.sock", ""))
-    async with server:
-        yield helpers
-        for transport in list(helpers.connections):
-            transport.close()
 
 
 async def test_the_daemon_reads_and_answers_itself(served: SquidHelpers, squid: Squid) -> None:
@@ -187,13 +97,6 @@ def test_what_nobody_read_is_answered_when_the_daemon_ends_and_the_next_one_gets
     assert requests.recv(100) == b"ET http://y.test/\n"
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looks after the daemon every 0.05 s, and tries to reach it as often."""
-    monkeypatch.setattr(guard, "_LOOKS", 400)
-    monkeypatch.setattr(guard, "_AGAIN_S", 0.05)
-
-
 @pytest.mark.usefixtures("quick")
 def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Daemon) -> None:
     squid = Squid(tmp_path / "d.sock", allows=True)
@@ -246,12 +149,6 @@ def test_the_rest_of_a_long_line_is_passed_over_by_who_comes_next(daemon: Daemon
     squid.end.sendall(b"xxx")
     _, _, journal = daemon.take()
     assert journal.discarding
-
-
-async def comes(state: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        for _ in iter(state, True):
-            await asyncio.sleep(0.001)
 
 
 async def test_what_the_helper_had_read_comes_first_and_requests_stay_until_all_answers_are_sent() -> None:
