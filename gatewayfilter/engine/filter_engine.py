@@ -245,6 +245,11 @@ class FilterEngine:
             return (hash(approvals),) if approvals else None
         return (*self._policies.mark(state.policies), hash(approvals))
 
+    def decision_mark(self) -> tuple[object, ...]:
+        """Returns a value that differs from those before whenever lists, rules, policies or approvals may decide otherwise."""
+        state = self._state
+        return state.snapshot.mark, state.overlay.seq, self.policy_mark()
+
     def log_detail(self, client: str, user: str = "") -> LogDetail | None:
         """Returns what the log keeps of a client's requests, `None` for what `log.privacy` says."""
         rules = self.request_rules(client, user)

@@ -10,7 +10,7 @@ from gatewayfilter.config import UnknownRule
 from gatewayfilter.errors import UrlError
 from gatewayfilter.integration.sinks import CountUse, GuessType, RecordDecisions
 from gatewayfilter.integration.unknown_pages import UnknownPages
-from gatewayfilter.interfaces import DecideTraffic
+from gatewayfilter.interfaces import DecideReusably
 from gatewayfilter.model import Action, HostAction, Reason, Request, ResourceType, UnknownAction, Verdict
 from gatewayfilter.model.client_matcher import canonical_address
 from gatewayfilter.telemetry import Counters
@@ -83,7 +83,7 @@ class RequestDecider:
 
     def __init__(  # noqa: PLR0913  each is a part that it is joined from
         self,
-        engine: DecideTraffic,
+        engine: DecideReusably,
         counters: Counters,
         guess_type: GuessType,
         *,
@@ -109,6 +109,10 @@ class RequestDecider:
     def ttl_s(self) -> int:
         """The longest life of an answer in caches of other proxies, 0 for none."""
         return self._ttl_s
+
+    def decision_mark(self) -> tuple[object, ...]:
+        """Returns a value that differs whenever the same request may be decided otherwise."""
+        return self._engine.decision_mark()
 
     def decide(self, asked: AskedRequest) -> Decision:
         """Decides a request, and counts and logs the decision."""

@@ -50,6 +50,14 @@ class DecideTraffic(Decide, DecideHost, Protocol):
         ...
 
 
+class DecideReusably(DecideTraffic, Protocol):
+    """Decisions whose answers other proxies may reuse."""
+
+    def decision_mark(self) -> tuple[object, ...]:
+        """Returns a value that differs from those before whenever lists, rules, policies or approvals may decide otherwise."""
+        ...
+
+
 class LogDetails(Protocol):
     """What the log keeps of the requests of single clients. Pure: no I/O, no lock."""
 

@@ -34,21 +34,36 @@ class AnswerCache:
 
     def __init__(self) -> None:
         self._answers: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        self._mark: object = None
+
+    def hold_under(self, mark: object) -> None:
+        """Drops all answers that were given under another mark of lists and policies."""
+        if mark != self._mark:
+            self._answers.clear()
+            self._mark = mark
 
     def get(self, key: bytes, now: float) -> bytes | None:
-        """Returns the answer without its channel, `None` without one that is still good."""
+        """Returns the answer without its channel, `None` without one that is still good.
+
+        Its `ttl=` is what remains in whole seconds: squid keeps it for as long again.
+        """
         found = self._answers.get(key)
-        if found is None or now < found[0]:
-            return found[1] if found is not None else None
-        del self._answers[key]
-        return None
+        if found is None:
+            return None
+        until, answer = found
+        remaining_s = int(until - now)
+        if remaining_s < 1:
+            del self._answers[key]
+            return None
+        return b"%b ttl=%d\n" % (answer, remaining_s)
 
     def put(self, key: bytes, answer: bytes, now: float) -> None:
         """Keeps an answer for the seconds of its `ttl=`; one without that is not kept."""
-        ttl = answer.rpartition(b" ttl=")[2].strip()
-        if b" ttl=" not in answer or not ttl.isdigit() or len(key) > _LONGEST_CACHED:
+        bare, found, ttl = answer.rpartition(b" ttl=")
+        ttl = ttl.strip()
+        if not found or not ttl.isdigit() or len(key) > _LONGEST_CACHED:
             return
-        self._answers[key] = now + int(ttl), answer
+        self._answers[key] = now + int(ttl), bare
         if len(self._answers) > _MOST_CACHED:
             self._answers.popitem(last=False)
 

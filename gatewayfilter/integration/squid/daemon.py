@@ -69,6 +69,7 @@ class SquidHelpers:
     def reused_answers(self, protocol: HelperProtocol, requests: list[bytes], cache: AnswerCache) -> bytes:
         """Returns the answers to request lines, those in the cache included."""
         found, now = [], time.monotonic()
+        cache.hold_under(self._decider.decision_mark())  # of before the decisions, which a thread may overtake with new lists
         for line in requests:
             channel, key = split_channel(line)
             answer = cache.get(key, now)

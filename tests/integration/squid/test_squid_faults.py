@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.integration.squid import daemon as daemon_module
-from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER
+from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER, AnswerCache, HelperProtocol
 from gatewayfilter.integration.squid.daemon import SquidHelpers
 from gatewayfilter.integration.squid.journal import Journal
+from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, ManualRule, Policy
+from tests.integration.integration_engine import Records, decider_over, engine
 from tests.integration.squid.squid_ends import comes
 
 
@@ -76,11 +78,38 @@ async def test_a_helper_that_has_greeted_stays(served: SquidHelpers, tmp_path: P
 
 async def test_a_helper_that_takes_no_answers_is_not_read_from_even_at_first(served: SquidHelpers, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as control:
-        control.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1_000_000)
         await asyncio.to_thread(control.connect, str(tmp_path / "d.sock"))
-        control.setblocking(False)
-        line = b"x\n"
-        control.send(GREETING + b"acl\n" + line * 30_000)
-        await comes(lambda: any(transport.get_write_buffer_size() for transport in served.connections))
+        await comes(lambda: bool(served.connections))
         (transport,) = served.connections
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
+        transport.set_write_buffer_limits(0)
+        control.sendall(GREETING + b"acl\n" + b"x\n" * 1_000)
+        await comes(lambda: transport.get_write_buffer_size() > 0)
         assert not transport.is_reading()
+
+
+RULE = ManualRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".garden.test")
+PAUSE = Policy("default")
+
+
+@pytest.mark.parametrize(
+    ("change", "after", "reused"),
+    [
+        (Change(1, ChangeKind.MANUAL_ADDED, manual=RULE), b"ERR message=manual-block log=-", True),
+        (Change(1, ChangeKind.POLICY_PUT, policy=PAUSE), b"OK", False),
+    ],
+)
+def test_answers_of_before_a_change_are_not_reused(change: Change, after: bytes, *, reused: bool) -> None:
+    found, records, cache = engine(), Records(), AnswerCache()
+    helpers = SquidHelpers(*decider_over(found, records, ttl_s=60))
+
+    def answer() -> bytes:
+        return helpers.reused_answers(HelperProtocol.ACL, [b"1 192.0.2.7 - GET http://garden.test/"], cache)
+
+    assert answer().startswith(b"1 OK ttl=")
+    assert answer().startswith(b"1 OK ttl=")
+    assert len(records.records) == 1
+    found.apply([change])
+    assert answer().startswith(b"1 " + after)
+    assert (b" ttl=" in answer()) is reused
+    assert len(records.records) == (2 if reused else 3)

@@ -66,7 +66,8 @@ async def test_answers_are_reused_as_long_as_they_may(listed: FilterEngine, tmp_
         squid.thread.start()
         for number in (1, 2):
             squid.end.sendall(b"%d %b\n" % (number, BLOCKED))
-            assert await asyncio.to_thread(squid.read) == [b"%d ERR message=blacklist%%2Fgambling log=casinos ttl=60" % number]
+            (answer,) = await asyncio.to_thread(squid.read)
+            assert answer.startswith(b"%d ERR message=blacklist%%2Fgambling log=casinos ttl=" % number)
         await asyncio.to_thread(squid.close)
     assert len(records.records) == 1
 
