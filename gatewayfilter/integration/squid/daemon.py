@@ -51,7 +51,7 @@ class SquidHelpers:
     def __init__(self, decider: RequestDecider, counters: Counters, block_url: str = "", *, allows_failures: bool = True) -> None:
         self._decider = decider
         self._counters = counters
-        self._block_url = block_url
+        self.block_url = block_url
         self._allows_failures = allows_failures
         self._lines = {protocol: HelperLines(protocol, block_url) for protocol in HelperProtocol}
         self.connections: set[asyncio.Transport] = set()
@@ -94,7 +94,7 @@ class SquidHelpers:
         except Exception:  # noqa: BLE001  every request of squid needs its answer
             self._counters.add("hook_errors")
             _log.exception("deciding a request of squid failed")
-            return failure_answer(protocol, split_channel(line)[0], self._block_url, allows=self._allows_failures)
+            return failure_answer(protocol, split_channel(line)[0], self.block_url, allows=self._allows_failures)
 
 
 class _Connection(asyncio.Protocol):
@@ -198,7 +198,9 @@ class _Connection(asyncio.Protocol):
                 return self._helpers.reused_answers(protocol, lines, cache)
             return self._helpers.answers(protocol, lines)
 
-        self._taken = TakenSockets(protocol, answers, sockets[0], sockets[1], journal, self._transport.close)
+        self._taken = TakenSockets(
+            protocol, answers, sockets[0], sockets[1], journal, self._transport.close, block_url=self._helpers.block_url
+        )
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None

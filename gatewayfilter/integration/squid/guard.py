@@ -5,8 +5,9 @@ answers what is in the `Journal` and all that comes until there is a daemon agai
 kernel puts requests where both processes see them. A daemon that answers nothing for as long as a request may wait is left as
 well. When it goes on after that, squid drops what it answers: the numbers of channels are not used again.
 
-Where that cannot be told apart, because squid sends no channels, or has a part of an answer, the process ends: squid starts
-another one and asks again.
+Where that cannot be told apart, because squid sends no channels, has a part of an answer, or the daemon hangs while it reads
+requests, the process shuts the sockets down, which a daemon that hangs has open as well, and ends: squid starts another one and
+asks again.
 """
 
 import os
@@ -33,6 +34,8 @@ _AGAIN_S: Final = 1.0
 """Between two tries to reach a daemon that is away."""
 _LOOKS: Final = 4
 """How often it looks after the daemon in the time that a request may wait."""
+_ENDING_S: Final = 0.5
+"""How long a daemon that hangs amid a read may take to end, when the requests are taken back from it."""
 
 
 def can_hand_over(*descriptors: int) -> bool:
@@ -53,6 +56,7 @@ class Guard:
 
     Attributes:
         partial: the beginning of a request, where `run` ends before all are answered.
+        discarding: what comes next is the rest of a long line that was refused already.
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class Guard:
         self._journal: Journal | None = None
         self._again_at = 0.0
         self._give_up_at = 0.0
-        self._discarding = False
+        self.discarding = False
         self._hung = False
         self._open = True
         self.partial = b""
@@ -142,7 +146,7 @@ class Guard:
         self._journal = Journal(descriptors[0])
         os.close(descriptors[0])
         self._journal.replace(len(self.partial), self.partial)
-        self._journal.discarding = self._discarding
+        self._journal.discarding = self.discarding
         self.partial, self._hung = b"", False
         with suppress(OSError):  # it has ended: the next poll shows it
             daemon.send(GO)
@@ -151,27 +155,45 @@ class Guard:
     def _watch(self, journal: Journal) -> None:
         """Waits until the daemon ends, or answers nothing for too long, and takes the requests back."""
         assert self._daemon is not None
-        daemon, requests = select.poll(), select.poll()
+        daemon, requests, answers = select.poll(), select.poll(), select.poll()
         daemon.register(self._daemon, select.POLLIN)
         requests.register(self._source, select.POLLIN)
+        answers.register(self._target, select.POLLOUT)
         seen, since = journal.chunks, time.monotonic()
         while not daemon.poll(self._timeout_s / _LOOKS * 1000):
             now, chunks = time.monotonic(), journal.chunks
-            if chunks != seen or journal.cut or (journal.is_empty and not requests.poll(0)):
+            idle = journal.is_empty and not requests.poll(0)
+            if chunks != seen or idle or (journal.cut and not answers.poll(0)):  # squid takes no answers
                 seen, since = chunks, now
             elif now - since > self._timeout_s:
                 self._hung = True
                 break
         journal.revoke()
-        cut, self._discarding, left = journal.cut, journal.discarding, journal.left()
+        unsure = self._hung and self._reads_on(journal)
+        cut, self.discarding, left = journal.cut, journal.discarding, journal.left()
         journal.close()
         self._journal = None
         self._leave()
         *lines, self.partial = left.split(b"\n")
-        if cut or not all(split_channel(line)[0] for line in lines):
+        if cut or unsure or not all(split_channel(line)[0] for line in lines):
             self._open = False
+            self._shut_down()
         else:
             self._answer_all(lines)
+
+    def _reads_on(self, journal: Journal) -> bool:
+        """Returns whether the daemon may yet take a request that the journal does not show; waits a moment for it to end."""
+        if not journal.reading:
+            return False  # it looks at `revoked` before it reads again
+        assert self._daemon is not None
+        daemon = select.poll()
+        daemon.register(self._daemon, select.POLLIN)
+        return not daemon.poll(_ENDING_S * 1000) and journal.reading
+
+    def _shut_down(self) -> None:
+        for descriptor in (self._source, self._target):
+            with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as one:
+                one.shutdown(socket.SHUT_RDWR)
 
     def _leave(self) -> None:
         if self._daemon is not None:
@@ -185,13 +207,13 @@ class Guard:
             self._open = False
             return []
         *lines, self.partial = (self.partial + data).split(b"\n")
-        if self._discarding and lines:
-            self._discarding = False
+        if self.discarding and lines:
+            self.discarding = False
             del lines[0]
-        if self._discarding or len(self.partial) > LONGEST_LINE:  # nothing that squid sends: refused, whatever it is
-            if not self._discarding:
+        if self.discarding or len(self.partial) > LONGEST_LINE:  # nothing that squid sends: refused, whatever it is
+            if not self.discarding:
                 lines.append(self.partial)
-            self._discarding, self.partial = True, b""
+            self.discarding, self.partial = True, b""
         return lines
 
     def _answer_all(self, lines: list[bytes]) -> None:

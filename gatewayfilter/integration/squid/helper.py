@@ -44,7 +44,7 @@ class Helper:
         block_url: the block page of `rewrite`.
         timeout_s: how long a request may wait for its answer.
         source, target: descriptors of squid's requests and of the answers.
-        partial: the beginning of a request that was read already.
+        partial: the beginning of a request that was read already; `None` for that of a long line that was refused already.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Helper:
         timeout_s: float = 2.0,
         source: int = 0,
         target: int = 1,
-        partial: bytes = b"",
+        partial: bytes | None = b"",
     ) -> None:
         self._path = path
         self._protocol = protocol
@@ -69,8 +69,8 @@ class Helper:
         self._daemon: socket.socket | None = None
         self._again_at = 0.0
         self._unsent = b""
-        self._partial = partial
-        self._discarding = False
+        self._partial = partial or b""
+        self._discarding = partial is None
         self._answers = b""
         # Requests at the daemon: by channel, and without one in their order.
         self._waiting: dict[bytes, tuple[float, bytes]] = {}
@@ -240,13 +240,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--timeout-ms", type=int, default=2000)
     given = parser.parse_args(arguments)
     protocol, allows, timeout_s = HelperProtocol(given.protocol), given.on_error == "allow", given.timeout_ms / 1000
-    partial = b""
+    partial: bytes | None = b""
     with suppress(BrokenPipeError, ConnectionResetError, KeyboardInterrupt):  # squid has ended
         if can_hand_over(0, 1):
             guard = Guard(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s)
             if guard.run():
                 return 0
-            partial = guard.partial
+            partial = None if guard.discarding else guard.partial
         Helper(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s, partial=partial).run()
     return 0
 

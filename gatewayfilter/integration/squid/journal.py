@@ -10,7 +10,8 @@ bytes   content
 0 to 3  how many chunks were read, modulo 2³²; written by the daemon
 4       1 when the helper has taken the requests back; written by the helper
 5       1 while a long line is passed over; written by the daemon
-6       1 while squid has a part of an answer, and takes no more; written by the daemon
+6       1 while squid may have a part of an answer; written by the daemon
+7       1 while requests may come into it; written by the daemon
 16 on   requests without an answer, and the beginning of one that has not come whole; NUL behind them
 ======  ==========================================================================================================
 """
@@ -26,6 +27,7 @@ _SIZE: Final = 2 * 65_536
 _REVOKED: Final = 4
 _DISCARDING: Final = 5
 _CUT: Final = 6
+_READING: Final = 7
 
 
 class Journal:
@@ -104,8 +106,17 @@ class Journal:
         self._memory[_DISCARDING] = value
 
     @property
+    def reading(self) -> bool:
+        """Whether requests may come into it: set before a look at `revoked`, so that either end sees what the other one does."""
+        return self._memory[_READING] != 0
+
+    @reading.setter
+    def reading(self, value: bool) -> None:
+        self._memory[_READING] = value
+
+    @property
     def cut(self) -> bool:
-        """Whether squid has a part of an answer."""
+        """Whether squid may have a part of an answer; set before a look at `revoked`, as `reading` is."""
         return self._memory[_CUT] != 0
 
     @cut.setter

@@ -20,6 +20,7 @@ class TakenSockets:
         requests, target: squid's requests, and where the answers go; closed at the end.
         journal: shared with the helper; closed at the end.
         ended: called when squid has ended.
+        block_url: the block page of `rewrite`.
     """
 
     def __init__(
@@ -30,6 +31,8 @@ class TakenSockets:
         target: socket.socket,
         journal: Journal,
         ended: Callable[[], None],
+        *,
+        block_url: str = "",
     ) -> None:
         self._protocol = protocol
         self._answers = answers
@@ -37,6 +40,7 @@ class TakenSockets:
         self._target = target
         self._journal = journal
         self._ended = ended
+        self._block_url = block_url
         self._length = 0
         self._rest = b""
         self._unsent = b""
@@ -64,15 +68,15 @@ class TakenSockets:
 
     def _take(self) -> None:
         journal = self._journal
-        if journal.revoked:
-            self._end()
-            return
+        journal.reading = True
         try:
-            length = self._requests.recv_into(journal.room(self._length), 0, _NO_WAIT)
+            length = 0 if journal.revoked else self._requests.recv_into(journal.room(self._length), 0, _NO_WAIT)
         except BlockingIOError:
+            journal.reading = False
             return
         except OSError:
             length = 0
+        journal.reading = False
         if not length:
             self._end()
             return
@@ -94,12 +98,14 @@ class TakenSockets:
         return b"".join(self._answers([line]) if len(line) <= LONGEST_LINE else self._refusal(line) for line in lines)
 
     def _refusal(self, line: bytes) -> bytes:
-        return failure_answer(self._protocol, split_channel(line)[0], "", allows=False)
+        return failure_answer(self._protocol, split_channel(line)[0], self._block_url, allows=False)
 
     def _send(self, answers: bytes) -> None:
         """Sends answers. The requests stay in the journal until all are sent; meanwhile no others are read."""
         waited = bool(self._unsent)
+        self._journal.cut = bool(answers)
         if self._journal.revoked:
+            self._journal.cut = waited
             self._end()
             return
         try:
@@ -113,8 +119,8 @@ class TakenSockets:
         if not self._unsent:
             self._journal.replace(self._length, self._rest)
             self._length = len(self._rest)
+            self._journal.cut = False
         if waited != bool(self._unsent):
-            self._journal.cut = not waited
             if waited:
                 self._loop.remove_writer(self._target.fileno())
                 self._loop.add_reader(self._requests.fileno(), self._take)

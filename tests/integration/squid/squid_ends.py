@@ -17,13 +17,15 @@ from gatewayfilter.integration.squid.journal import Journal
 class Squid:
     """squid's end of a helper, which runs in a thread."""
 
-    def __init__(self, path: Path, *, allows: bool = False, timeout_s: float = 20) -> None:
+    def __init__(
+        self, path: Path, *, allows: bool = False, timeout_s: float = 20, protocol: HelperProtocol = HelperProtocol.ACL
+    ) -> None:
         self.end, helper = socket.socketpair()
         self.end.settimeout(20)
         self._helper = helper
         self.guard = Guard(
             str(path),
-            HelperProtocol.ACL,
+            protocol,
             allows=allows,
             timeout_s=timeout_s,
             source=helper.fileno(),

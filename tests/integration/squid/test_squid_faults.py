@@ -2,19 +2,25 @@
 
 import asyncio
 import errno
+import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
+from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.integration.squid import daemon as daemon_module
-from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER, AnswerCache, HelperProtocol
-from gatewayfilter.integration.squid.daemon import SquidHelpers
+from gatewayfilter.integration.squid import guard, helper
+from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER, LONGEST_LINE, AnswerCache, HelperProtocol
+from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
 from gatewayfilter.integration.squid.journal import Journal
+from gatewayfilter.integration.squid.taken import TakenSockets
 from gatewayfilter.model import Change, ChangeKind, EntryKind, ListAction, ManualRule, Policy
 from tests.integration.integration_engine import Records, decider_over, engine
-from tests.integration.squid.squid_ends import comes
+from tests.integration.squid.squid_ends import Daemon, Squid, comes
 
 
 class _Exhausted(Journal):
@@ -113,3 +119,126 @@ def test_answers_of_before_a_change_are_not_reused(change: Change, after: bytes,
     assert answer().startswith(b"1 " + after)
     assert (b" ttl=" in answer()) is reused
     assert len(records.records) == (2 if reused else 3)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_daemon_that_stalls_amid_a_read_may_end_it(daemon: Daemon, squid: Squid, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "_ENDING_S", 20)
+    squid.thread.start()
+    control, requests, journal = daemon.take()
+    journal.reading = True
+    squid.guard._timeout_s = 0.05
+    squid.end.sendall(b"1 a - GET http://x.test/\n")
+    while not journal.revoked:
+        time.sleep(0.001)
+    time.sleep(0.02)
+    requests.recv_into(journal.room(0))
+    journal.reading = False
+    control.close()
+    assert squid.read() == [b"1 ERR message=failure"]
+    requests.close()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("stalls", ["reading", "cut"])
+def test_the_helper_ends_where_a_daemon_hangs_amid_a_read_or_an_answer(
+    stalls: str, daemon: Daemon, squid: Squid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_ENDING_S", 0.01)
+    squid.thread.start()
+    _, requests, journal = daemon.take()
+    squid.guard._timeout_s = 0.05
+    setattr(journal, stalls, True)
+    squid.end.sendall(b"1 a - GET http://x.test/\n")
+    squid.end.settimeout(5)
+    with suppress(ConnectionResetError):
+        assert squid.end.recv(100) == b""  # though the daemon has the socket open
+    assert requests.fileno() >= 0
+    requests.close()
+
+
+class _Watched(socket.socket):
+    """A socket that notes what the journal shows during its calls."""
+
+    journal: Journal
+    seen: ClassVar[list[tuple[str, bool, bool]]] = []
+
+    def recv_into(self, *arguments: Any) -> int:
+        self.seen.append(("recv", self.journal.reading, self.journal.cut))
+        return super().recv_into(*arguments)
+
+    def send(self, *arguments: Any) -> int:
+        self.seen.append(("send", self.journal.reading, self.journal.cut))
+        return super().send(*arguments)
+
+
+@pytest.mark.parametrize("revokes", [False, True])
+async def test_the_journal_shows_what_the_daemon_is_about_to_do(*, revokes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(memory := Journal.create())
+    os.close(memory)
+    squid, helper = socket.socketpair()
+    seen: list[tuple[str, bool, bool]] = []
+    monkeypatch.setattr(_Watched, "seen", seen)
+    monkeypatch.setattr(_Watched, "journal", journal, raising=False)
+
+    def answers(lines: list[bytes]) -> bytes:
+        if revokes:
+            journal.revoke()
+        return b"1 OK\n" * len(lines)
+
+    ended = asyncio.Event()
+    sockets = [_Watched(fileno=os.dup(helper.fileno())) for _ in range(2)]
+    taken = TakenSockets(HelperProtocol.ACL, answers, sockets[0], sockets[1], journal, ended.set)
+    close, closes = journal.close, [journal.cut]
+    monkeypatch.setattr(journal, "close", lambda: closes.append(journal.cut))
+    taken.begin()
+    squid.sendall(b"1 a - GET http://x.test/\n")
+    if revokes:
+        await asyncio.wait_for(ended.wait(), 20)
+        assert seen == [("recv", True, False)]
+        assert closes == [False, False]
+    else:
+        assert await asyncio.to_thread(squid.recv, 100) == b"1 OK\n"
+        await comes(lambda: journal.is_empty)
+        assert seen == [("recv", True, False), ("send", False, True)]
+        assert not journal.cut
+    assert not journal.reading
+    taken.close()
+    close()
+    squid.close()
+    helper.close()
+
+
+async def test_a_long_line_leads_to_the_block_page(listed: FilterEngine, tmp_path: Path) -> None:
+    decider, counters = decider_over(listed, Records())
+    helpers = SquidHelpers(decider, counters, "http://filter.test/blocked")
+    server = await asyncio.get_running_loop().create_unix_server(helpers.connection, sock=open_socket(tmp_path / "d.sock", ""))
+    squid = Squid(tmp_path / "d.sock", protocol=HelperProtocol.REWRITE)
+    async with server:
+        squid.thread.start()
+        squid.end.sendall(b"1 http://x.test/" + b"y" * (LONGEST_LINE + 1))
+        assert await asyncio.to_thread(squid.read) == [b'1 OK status=302 url="http://filter.test/blocked?reason=failure"']
+        await asyncio.to_thread(squid.close)
+
+
+def test_the_rest_of_a_long_line_is_passed_over_where_lines_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests, asks = os.pipe()
+    answered, answers = os.pipe()
+
+    class Passing(helper.Helper):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            super().__init__(*arguments, **more, source=requests, target=answers)
+
+    def left_over(self: guard.Guard) -> bool:
+        self.partial, self.discarding = b"", True
+        return False
+
+    monkeypatch.setattr(guard.Guard, "run", left_over)
+    monkeypatch.setattr(helper, "can_hand_over", lambda *_: True)
+    monkeypatch.setattr(helper, "Helper", Passing)
+    os.write(asks, b"the rest\na - GET http://x.test/\n")
+    os.close(asks)
+    assert helper.main(["--socket=nobody.sock", "--on-error=block"]) == 0
+    assert os.read(answered, 100) == b"ERR message=failure\n"
+    for descriptor in (requests, answered, answers):
+        os.close(descriptor)

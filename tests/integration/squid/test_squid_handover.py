@@ -122,11 +122,14 @@ def test_a_daemon_that_hangs_is_left_and_found_again(tmp_path: Path, daemon: Dae
 
 @pytest.mark.usefixtures("quick")
 def test_a_daemon_that_waits_for_squid_does_not_hang(daemon: Daemon, squid: Squid) -> None:
+    squid._helper.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
     squid.thread.start()
     control, requests, journal = daemon.take()
     squid.end.sendall(b"1 a - GET http://x.test/\n")
     requests.recv_into(journal.room(0))
-    journal.cut = True
+    with suppress(BlockingIOError):
+        while requests.send(bytes(1_000), socket.MSG_DONTWAIT):  # squid takes no answers
+            journal.cut = True
     squid.guard._timeout_s = 0.02
     control.settimeout(0.3)
     with pytest.raises(TimeoutError):
