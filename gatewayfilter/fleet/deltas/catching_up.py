@@ -15,13 +15,14 @@ from typing import Final
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.deltas.chain import DeltaLink
 from gatewayfilter.fleet.deltas.rebuilding import rebuild
-from gatewayfilter.fleet.download import ROOM_BYTES
 
 _log = logging.getLogger(__name__)
 
 LARGEST_DELTA: Final = 1 << 26
 """Bytes of a delta, which is held in memory: behind a larger one blocks are fetched."""
 _MADE: Final = ".made"
+_ROOM_BYTES: Final = 64_000_000
+"""Left on the disk, as by a download."""
 _FILES: Final = 4
 """Files of the size of a snapshot that need room: two that are made by deltas, the download, and what is published."""
 
@@ -49,7 +50,7 @@ def catch_up(folder: Path, base: Path, links: Sequence[DeltaLink], most: int, fe
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         discard(folder)
         is_large = any(link.size > LARGEST_DELTA for link in links)
-        if not links or is_large or shutil.disk_usage(folder).free < _FILES * most + ROOM_BYTES:
+        if not links or is_large or shutil.disk_usage(folder).free < _FILES * most + _ROOM_BYTES:
             return CaughtUp(None, 0)
         for number, link in enumerate(links):
             data = fetch(link.name, link.size)
