@@ -9,10 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_ARENA_MAX: Final = -8
-"""`M_ARENA_MAX` of `mallopt`. Source: malloc.h of glibc."""
-_MMAP_THRESHOLD: Final = -3
-"""`M_MMAP_THRESHOLD`: larger pieces are mapped apart, and given back when they are freed. Source: malloc.h of glibc."""
+from gatewayfilter.allocator import AllocatorOption, give_back, tune_allocator
+
 _LARGE: Final = 1 << 16
 """Bytes. Left to itself glibc raises it to the largest piece that was freed, and the heap keeps holes of that size."""
 _RELEASE_S: Final = 15.0
@@ -31,10 +29,8 @@ def limit_heaps() -> None:
 
     Where the system has huge pages for all, 4 KiB that are used of 2 MiB would take the whole.
     """
+    tune_allocator({AllocatorOption.ARENA_MAX: 1, AllocatorOption.MMAP_THRESHOLD: _LARGE})
     library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(_ARENA_MAX, 1)
-        library.mallopt(_MMAP_THRESHOLD, _LARGE)
     if hasattr(library, "prctl"):
         library.prctl(_SET_THP_DISABLE, *map(ctypes.c_ulong, (1, 0, 0, 0)))
 
@@ -49,9 +45,7 @@ def release_memory() -> None:
     """Drops the source lines that tracebacks read, collects garbage and gives freed pages back; without glibc they stay."""
     linecache.clearcache()
     gc.collect()
-    library = ctypes.CDLL(None)
-    if hasattr(library, "malloc_trim"):
-        library.malloc_trim(0)
+    give_back()
 
 
 def resident_bytes() -> int:

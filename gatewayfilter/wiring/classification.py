@@ -42,14 +42,14 @@ def load_lexicon(settings: Settings) -> Lexicon:
 
 def kept_lexicon(settings: Settings) -> Lexicon:
     """Returns the words in use, kept by this process until they change: reading them takes 0.3 s."""
-    return _lexicon_of(words_in_use(settings), settings.data_dir)
+    return _lexicon_of(words_in_use(settings), tuple(words_folders(settings)))
 
 
 @lru_cache(maxsize=1)
-def _lexicon_of(version: str, data_dir: Path) -> Lexicon:  # noqa: ARG001  what was read of a version stays right until they change
+def _lexicon_of(version: str, folders: tuple[Path, ...]) -> Lexicon:  # noqa: ARG001  what was read of a version stays right until they change
     from gatewayfilter.classify import Lexicon
 
-    return Lexicon.load([bundled_folder() / "words", data_dir / "words"])
+    return Lexicon.load(list(folders))
 
 
 def words_folders(settings: Settings) -> list[Path]:

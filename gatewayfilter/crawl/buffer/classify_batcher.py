@@ -15,7 +15,7 @@ from gatewayfilter.model import Classification
 MOST_TOGETHER: Final = 16
 """Pages in a batch: beyond it a page costs hardly less, and the first of them waits for the last."""
 MOST_BYTES_TOGETHER: Final = 3_000_000
-"""In a batch, of which one page may be more. Some 20 to 40 ms of judging."""
+"""In a batch, of which one page may be more."""
 
 
 def judge_together(sink: PageSink, pages: Sequence[Page]) -> Sequence[Classification | None]:

@@ -138,14 +138,14 @@ class SnapshotFolder:
         number = _number_of(published)
         refused = self._refused()
         kept, good = 1, False
-        for older in self._numbers():
-            path = self._path(older)
+        for path in map(self._path, self._numbers()):
+            if path == published:
+                continue
             state = _state_of(path)
-            if older > number or kept >= self._keep or path.name == refused or state is _State.DAMAGED:
-                if older != number:
-                    with suppress(OSError):
-                        path.unlink()
-            elif older != number:
+            if kept >= self._keep or path.name == refused or state is _State.DAMAGED:
+                with suppress(OSError):
+                    path.unlink()
+            else:
                 kept, good = kept + 1, good or state is _State.GOOD
         if not good and self._keep > 1:
             self._copy(published, self._path(number - 1))

@@ -1,5 +1,7 @@
 """What the helper process and the daemon both use of squid's helper protocols. Imports the standard library alone."""
 
+import os
+import select
 from collections import OrderedDict
 from enum import StrEnum
 from typing import Final
@@ -27,6 +29,43 @@ class HelperProtocol(StrEnum):
 
     ACL = "acl"
     REWRITE = "rewrite"
+
+
+class RequestLines:
+    """Cuts what squid sends into lines.
+
+    Attributes:
+        partial: the beginning of a line that has not come whole.
+        discarding: what comes next is the rest of a long line, which is passed over.
+    """
+
+    def __init__(self, partial: bytes = b"", *, discarding: bool = False) -> None:
+        self.partial = partial
+        self.discarding = discarding
+
+    def cut(self, data: bytes) -> list[bytes]:
+        """Returns the lines that are whole now. Of one beyond `LONGEST_LINE`, which squid does not send, the beginning is one."""
+        *lines, self.partial = (self.partial + data).split(b"\n")
+        if self.discarding and lines:
+            self.discarding = False
+            del lines[0]
+        if self.discarding or len(self.partial) > LONGEST_LINE:
+            if not self.discarding:
+                lines.append(self.partial)
+            self.discarding, self.partial = True, b""
+        return lines
+
+
+def write_all(target: int, data: bytes) -> None:
+    """Writes to squid; waits where it is slow."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(target, select.POLLOUT)
+            poll.poll()
 
 
 class AnswerCache:

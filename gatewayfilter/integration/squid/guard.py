@@ -24,8 +24,10 @@ from gatewayfilter.integration.squid.channels import (
     LONGEST_LINE,
     READY,
     HelperProtocol,
+    RequestLines,
     failure_answer,
     split_channel,
+    write_all,
 )
 from gatewayfilter.integration.squid.journal import Journal
 
@@ -55,8 +57,7 @@ class Guard:
         source, target: descriptors of squid's requests and of the answers.
 
     Attributes:
-        partial: the beginning of a request, where `run` ends before all are answered.
-        discarding: what comes next is the rest of a long line that was refused already.
+        lines: with the beginning of a request, where `run` ends before all are answered.
     """
 
     def __init__(
@@ -81,10 +82,9 @@ class Guard:
         self._journal: Journal | None = None
         self._again_at = 0.0
         self._give_up_at = 0.0
-        self.discarding = False
         self._hung = False
         self._open = True
-        self.partial = b""
+        self.lines = RequestLines()
 
     def run(self) -> bool:
         """Serves until squid closes the requests. Returns false where the daemon takes no sockets: pass lines on."""
@@ -145,9 +145,9 @@ class Guard:
             return bool(told or self._hung)
         self._journal = Journal(descriptors[0])
         os.close(descriptors[0])
-        self._journal.replace(len(self.partial), self.partial)
-        self._journal.discarding = self.discarding
-        self.partial, self._hung = b"", False
+        self._journal.replace(len(self.lines.partial), self.lines.partial)
+        self._journal.discarding = self.lines.discarding
+        self.lines, self._hung = RequestLines(), False
         with suppress(OSError):  # it has ended: the next poll shows it
             daemon.send(GO)
         return True
@@ -170,11 +170,12 @@ class Guard:
                 break
         journal.revoke()
         unsure = self._hung and self._reads_on(journal)
-        cut, self.discarding, left = journal.cut, journal.discarding, journal.left()
+        cut, discarding, left = journal.cut, journal.discarding, journal.left()
         journal.close()
         self._journal = None
         self._leave()
-        *lines, self.partial = left.split(b"\n")
+        *lines, partial = left.split(b"\n")
+        self.lines = RequestLines(partial, discarding=discarding)
         if cut or unsure or not all(split_channel(line)[0] for line in lines):
             self._open = False
             self._shut_down()
@@ -206,15 +207,7 @@ class Guard:
         if not data:
             self._open = False
             return []
-        *lines, self.partial = (self.partial + data).split(b"\n")
-        if self.discarding and lines:
-            self.discarding = False
-            del lines[0]
-        if self.discarding or len(self.partial) > LONGEST_LINE:  # nothing that squid sends: refused, whatever it is
-            if not self.discarding:
-                lines.append(self.partial)
-            self.discarding, self.partial = True, b""
-        return lines
+        return self.lines.cut(data)
 
     def _answer_all(self, lines: list[bytes]) -> None:
         answers = b"".join(
@@ -223,11 +216,4 @@ class Guard:
             )
             for line in lines
         )
-        view = memoryview(answers)
-        while view:
-            try:
-                view = view[os.write(self._target, view) :]
-            except BlockingIOError:
-                poll = select.poll()
-                poll.register(self._target, select.POLLOUT)
-                poll.poll()
+        write_all(self._target, answers)

@@ -22,8 +22,10 @@ from gatewayfilter.integration.squid.channels import (
     LONGEST_LINE,
     AnswerCache,
     HelperProtocol,
+    RequestLines,
     failure_answer,
     split_channel,
+    write_all,
 )
 from gatewayfilter.integration.squid.guard import Guard, can_hand_over
 
@@ -44,7 +46,7 @@ class Helper:
         block_url: the block page of `rewrite`.
         timeout_s: how long a request may wait for its answer.
         source, target: descriptors of squid's requests and of the answers.
-        partial: the beginning of a request that was read already; `None` for that of a long line that was refused already.
+        lines: with what of a request was read already.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Helper:
         timeout_s: float = 2.0,
         source: int = 0,
         target: int = 1,
-        partial: bytes | None = b"",
+        lines: RequestLines | None = None,
     ) -> None:
         self._path = path
         self._protocol = protocol
@@ -69,8 +71,7 @@ class Helper:
         self._daemon: socket.socket | None = None
         self._again_at = 0.0
         self._unsent = b""
-        self._partial = partial or b""
-        self._discarding = partial is None
+        self._lines = lines or RequestLines()
         self._answers = b""
         # Requests at the daemon: by channel, and without one in their order.
         self._waiting: dict[bytes, tuple[float, bytes]] = {}
@@ -109,19 +110,11 @@ class Helper:
         data = os.read(self._source, _CHUNK)
         if not data:
             return False
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        if self._discarding and lines:
-            self._discarding = False
-            del lines[0]
         now = time.monotonic()
         ours: list[bytes] = []
-        if len(self._partial) > LONGEST_LINE:  # nothing that squid sends: refused, whatever it is
-            if not self._discarding:
-                ours.append(self._fail(split_channel(self._partial)[0], allows=False))
-            self._discarding, self._partial = True, b""
-        passed = [line for line in lines if not self._answer_here(line, now, ours)]
+        passed = [line for line in self._lines.cut(data) if not self._answer_here(line, now, ours)]
         if ours:
-            self._write(b"".join(ours))
+            write_all(self._target, b"".join(ours))
         if passed:
             self._unsent += b"\n".join(passed) + b"\n"
             self._send()
@@ -166,7 +159,7 @@ class Helper:
             asked = self._waiting.pop(channel, None) if channel else self._in_order.popleft() if self._in_order else None
             if asked is not None and b" ttl=" in answer:
                 self._cache.put(asked[1], answer + b"\n", now)
-        self._write(whole + b"\n")
+        write_all(self._target, whole + b"\n")
 
     def _give_up_late(self) -> None:
         oldest = min(
@@ -213,21 +206,10 @@ class Helper:
         self._waiting.clear()
         self._in_order.clear()
         if channels:
-            self._write(b"".join(self._fail(channel, allows=self._allows) for channel in channels))
+            write_all(self._target, b"".join(self._fail(channel, allows=self._allows) for channel in channels))
 
     def _fail(self, channel: bytes, *, allows: bool) -> bytes:
         return failure_answer(self._protocol, channel, self._block_url, allows=allows)
-
-    def _write(self, data: bytes) -> None:
-        """Writes to squid; waits where it is slow, and the daemon with it."""
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._target, view) :]
-            except BlockingIOError:
-                poll = select.poll()
-                poll.register(self._target, select.POLLOUT)
-                poll.poll()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -240,14 +222,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--timeout-ms", type=int, default=2000)
     given = parser.parse_args(arguments)
     protocol, allows, timeout_s = HelperProtocol(given.protocol), given.on_error == "allow", given.timeout_ms / 1000
-    partial: bytes | None = b""
+    lines = RequestLines()
     with suppress(BrokenPipeError, ConnectionResetError, KeyboardInterrupt):  # squid has ended
         if can_hand_over(0, 1):
             guard = Guard(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s)
             if guard.run():
                 return 0
-            partial = None if guard.discarding else guard.partial
-        Helper(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s, partial=partial).run()
+            lines = guard.lines
+        Helper(given.socket, protocol, allows=allows, block_url=given.block_url, timeout_s=timeout_s, lines=lines).run()
     return 0
 
 

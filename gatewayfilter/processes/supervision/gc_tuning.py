@@ -1,9 +1,10 @@
 """Tuning of garbage collection and memory for a process that serves for months."""
 
-import ctypes
 import gc
 import threading
 from typing import Final
+
+from gatewayfilter.allocator import give_back
 
 _THRESHOLDS: Final = (2000, 5, 2)
 """Python collects the oldest generation after 36,000 new objects in place of 242,000."""
@@ -23,27 +24,16 @@ def freeze_startup() -> None:
     gc.collect()  # resets the count of old objects, which is next to nothing now
 
 
-def trim() -> bool:
-    """Returns free memory between blocks in use to the system; it takes a millisecond or two.
+def trim_regularly(stop: threading.Event | None = None) -> None:
+    """Gives free memory back every 20 s, in a thread that ends with the process, or with `stop`.
 
     glibc by itself gives back only what is free at the end of the heap, where one small block that lives long holds all before
     it: a process stays as large as it was in its busiest moment.
-
-    Returns:
-        Whether the C library can (glibc) and there was any.
     """
-    try:
-        return bool(ctypes.CDLL(None).malloc_trim(0))
-    except (AttributeError, OSError):  # another C library
-        return False
-
-
-def trim_regularly(stop: threading.Event | None = None) -> None:
-    """Calls `trim` every 20 s in a thread that ends with the process, or with `stop`."""
     stop = stop or threading.Event()
 
     def work() -> None:
         while not stop.wait(_TRIM_EVERY_S):
-            trim()
+            give_back()
 
     threading.Thread(target=work, name="give-back", daemon=True).start()

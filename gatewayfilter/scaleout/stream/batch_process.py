@@ -1,15 +1,12 @@
 """Settings of a process that decides batches of traffic and nothing else: of its collector of cycles, and of its allocator."""
 
-import ctypes
 import gc
-from contextlib import suppress
 from typing import Final
+
+from gatewayfilter.allocator import AllocatorOption, tune_allocator
 
 OBJECTS: Final = 200_000
 """Net new containers between two collections: a batch of 20,000 messages has three or four of each, and frees them all."""
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-"""Parameters of mallopt(3)."""
 KEPT_BYTES: Final = 1 << 28
 """Free memory at the end of the heap that stays with the process: that of a batch, and of what is fetched ahead."""
 MAPPED_BYTES: Final = 1 << 25
@@ -24,7 +21,4 @@ def set_up_process() -> None:
     the next batch asks for them. Where the C library has no such setting, that stays so.
     """
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
-    with suppress(OSError, AttributeError):
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(_TRIM_THRESHOLD, KEPT_BYTES)
-        set_option(_MMAP_THRESHOLD, MAPPED_BYTES)
+    tune_allocator({AllocatorOption.TRIM_THRESHOLD: KEPT_BYTES, AllocatorOption.MMAP_THRESHOLD: MAPPED_BYTES})

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from gatewayfilter.use_cases.review.review_tasks import all_tasks
 
 if TYPE_CHECKING:
-    from gatewayfilter.classify import Lexicon
     from gatewayfilter.config import Settings
     from gatewayfilter.learn.review.phrase_suggestions import ProposedPhrase
     from gatewayfilter.store import Store
@@ -40,26 +39,25 @@ def review_counts(store: Store, now: float) -> dict[str, Any]:
     }
 
 
-def proposed_phrases(settings: Settings, store: Store, limit: int, known: Lexicon | None = None) -> list[ProposedPhrase]:
+def proposed_phrases(settings: Settings, store: Store, limit: int) -> list[ProposedPhrase]:
     """Returns exception phrases: what stands around the words on rejected pages, and on no approved one.
 
     Args:
         settings: with the words in use.
         store: with the tasks.
         limit: most phrases.
-        known: the words in use; `None` reads them.
     """
     from gatewayfilter.learn.review.phrase_suggestions import propose  # noqa: PLC0415  with the classifier
     from gatewayfilter.model import ReviewState  # noqa: PLC0415
-    from gatewayfilter.wiring import load_lexicon  # noqa: PLC0415
+    from gatewayfilter.wiring import kept_lexicon  # noqa: PLC0415
 
-    exceptions = (known or load_lexicon(settings)).exceptions
-    return propose(all_tasks(store, ReviewState.REJECTED), all_tasks(store, ReviewState.APPROVED), limit, exceptions)
+    known = kept_lexicon(settings).exceptions
+    return propose(all_tasks(store, ReviewState.REJECTED), all_tasks(store, ReviewState.APPROVED), limit, known)
 
 
 def phrases(settings: Settings, limit: int) -> list[dict[str, Any]]:
-    """Returns `proposed_phrases` as plain values, for a child process, which keeps the words in use."""
-    from gatewayfilter.wiring import kept_lexicon, open_store  # noqa: PLC0415  with the classifier
+    """Returns `proposed_phrases` as plain values, for a child process."""
+    from gatewayfilter.wiring import open_store  # noqa: PLC0415
 
     with closing(open_store(settings)) as store:
-        return [asdict(one) for one in proposed_phrases(settings, store, limit, kept_lexicon(settings))]
+        return [asdict(one) for one in proposed_phrases(settings, store, limit)]

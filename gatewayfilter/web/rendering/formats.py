@@ -10,7 +10,7 @@ from babel.core import get_global
 from babel.dates import format_date, format_datetime, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal, format_percent
 
-from gatewayfilter.web.rendering.catalogs import LOCALES
+from gatewayfilter.web.rendering.catalogs import LANGUAGES, LOCALES
 
 _TYPED: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", re.ASCII)
 _SOON_S: Final = 20 * 3600.0
@@ -22,8 +22,6 @@ _UNUSED: Final = frozenset(
     }
 )  # fmt: skip
 """Parts of a locale's data that no format here uses."""
-_LANGUAGES: Final = frozenset({"en", "zh"})
-"""Their entries of Babel's table of likely scripts stay: the data of the other language may be loaded later."""
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -106,6 +104,6 @@ def _without_unused(locale: Locale) -> Locale:
             del data[part]
     for found in (get_global("likely_subtags"), get_global("territory_currencies"), get_global("territory_languages")):
         if isinstance(found, dict):
-            for key in found.keys() - _LANGUAGES:
+            for key in found.keys() - LANGUAGES.keys():  # the data of another language may be loaded later
                 del found[key]
     return locale

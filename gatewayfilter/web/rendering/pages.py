@@ -23,7 +23,7 @@ from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.message_texts import MessageTexts
 from gatewayfilter.web.rendering.navigation import entries_for
-from gatewayfilter.web.rendering.paced_response import FRAME_END, FRAME_S, PacedResponse, is_navigation, paced
+from gatewayfilter.web.rendering.pacing import FRAME_S, is_navigation, paced
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,8 @@ _KEPT_TEMPLATES: Final = 40
 _SENTENCES: Final = frozenset({"problem", "error", "detail"})
 """Variables of templates that hold a sentence of the program: it is written in the language of the page."""
 _THEMES: Final = frozenset({"light", "dark"})
-_FRAME_END: Final = FRAME_END.decode()
+_FRAME_END: Final = '<div class="toolbar">'
+"""In `base.html`: what stands before it is the same for every state of the filter."""
 FAULT: Final = "a fault of the program; the log has it"
 
 
@@ -187,8 +188,7 @@ class Pages:
 
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
-        kind = PacedResponse if is_navigation(request) else HTMLResponse
-        return kind(self.fragment(request, template, **context), status)
+        return HTMLResponse(self.fragment(request, template, **context), status)
 
 
 def _counted(ngettext: Callable[..., str]) -> Callable[..., str]:

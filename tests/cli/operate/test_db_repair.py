@@ -20,7 +20,9 @@ def test_a_newer_database_needs_a_newer_program(cli: Cli, state: Path) -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     shown = cli("db", "status")
     assert shown.code == 1
+    assert "newer than this program's" in shown.out
     assert "update GatewayFilter\n" in shown.out
+    assert "db upgrade" not in shown.out
     assert "no copy in" in cli("db", "rollback").complains()
 
 

@@ -14,7 +14,14 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.integration.squid import daemon as daemon_module
 from gatewayfilter.integration.squid import guard, helper
-from gatewayfilter.integration.squid.channels import GREETING, HANDING_OVER, LONGEST_LINE, AnswerCache, HelperProtocol
+from gatewayfilter.integration.squid.channels import (
+    GREETING,
+    HANDING_OVER,
+    LONGEST_LINE,
+    AnswerCache,
+    HelperProtocol,
+    RequestLines,
+)
 from gatewayfilter.integration.squid.daemon import SquidHelpers, open_socket
 from gatewayfilter.integration.squid.journal import Journal
 from gatewayfilter.integration.squid.taken import TakenSockets
@@ -230,7 +237,7 @@ def test_the_rest_of_a_long_line_is_passed_over_where_lines_are_passed_on(monkey
             super().__init__(*arguments, **more, source=requests, target=answers)
 
     def left_over(self: guard.Guard) -> bool:
-        self.partial, self.discarding = b"", True
+        self.lines = RequestLines(discarding=True)
         return False
 
     monkeypatch.setattr(guard.Guard, "run", left_over)

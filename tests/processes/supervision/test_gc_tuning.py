@@ -38,6 +38,7 @@ print(most, gc.get_freeze_count())
 HOLES = """
 import threading
 from pathlib import Path
+from gatewayfilter.allocator import give_back
 from gatewayfilter.processes.supervision import gc_tuning as heap
 
 def resident():
@@ -49,7 +50,7 @@ for _ in range(3_000):
 full = resident()
 del kept[1::2]  # 60 MB, each piece before one that stays
 freed = resident()
-given = heap.trim()
+given = give_back()
 print(full, freed, resident(), int(given))
 stop = threading.Event()
 heap.trim_regularly(stop)

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from gatewayfilter.scaleout.stream import batch_process
+from gatewayfilter import allocator
 from gatewayfilter.scaleout.stream.batch_process import OBJECTS, set_up_process
 
 
 @pytest.fixture
 def thresholds(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int, int]]:
     """The collector as it was, and a C library without settings: this process goes on with other tests."""
-    monkeypatch.setattr(batch_process, "ctypes", SimpleNamespace(CDLL=lambda _: SimpleNamespace()))
+    monkeypatch.setattr(allocator, "ctypes", SimpleNamespace(CDLL=lambda _: SimpleNamespace()))
     before = gc.get_threshold()
     yield before
     gc.set_threshold(*before)

@@ -112,7 +112,6 @@ class DirectReader:
 
     def stop(self) -> None:
         """Hands no more bytes to the layers."""
-        AHEAD.pop(self._connection, None)
         if self._protocol is not None:
             self._protocol.stop()
 

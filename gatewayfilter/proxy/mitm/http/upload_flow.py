@@ -32,7 +32,7 @@ def note_upload(context: Context, stream_id: int | None) -> None:
 async def caught_up(connection: Connection) -> None:
     """Returns when the stream that a client is ahead of waits no more."""
     while (stream := AHEAD.get(connection)) is not None:
-        if not (getattr(stream, "_paused", None) and stream._paused_event_queue):  # noqa: SLF001  without: it has ended
+        if not (stream._paused and stream._paused_event_queue):  # noqa: SLF001
             AHEAD.pop(connection, None)
             return
         await asyncio.sleep(_LOOK_S)
