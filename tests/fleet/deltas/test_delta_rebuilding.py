@@ -89,10 +89,13 @@ def test_a_section_that_was_left_to_blocks_before_makes_nothing(tmp_path: Path, 
 
 
 def test_a_damaged_older_snapshot_makes_no_delta_of_what_is_damaged(tmp_path: Path, old: Path) -> None:
-    new = snapshot(tmp_path / "new", [*HOSTS, ".more.example"], at=2.0)
-    _emptied(old, "blacklist")
+    new = snapshot(tmp_path / "new", [*HOSTS, ".more.example"], [*RULES, "||more.example^"], at=2.0)
+    _emptied(old, "adblock")
     delta = make_delta(old, new)
-    assert delta is None or "blacklist" not in {part.name for part in read_delta(delta).parts}
+    assert delta is not None
+    assert {part.name for part in read_delta(delta).parts} == {"meta", "bloom", "blacklist"}
+    _emptied(old, "blacklist")
+    assert make_delta(old, new) is None, "too little is left"
 
 
 def _lying(delta: Delta, change: Callable[[Part], Part]) -> bytes:
