@@ -1,4 +1,4 @@
-"""Soak: hours of browsing at 70 % of the capacity, an overload of three times as much, one greedy device. `make soak`.
+"""Soak: browsing at 70 % of the capacity, three times as much, many busy connections, one greedy device. `make soak`.
 
 Origin, devices and filter share one machine, so its capacity is that of all of them together. Written are percentiles, and the
 memory and descriptors of every process over time, as an SVG file.
@@ -34,6 +34,8 @@ _SAMPLES = 120
 """Of each curve, so that the plot of half an hour is a small file."""
 RECOVERY_S = 5.0
 ADDED_MS = 100.0
+BUSY = (600, 1800)
+"""Connections of all devices together, each with the next request as soon as the one before is answered."""
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
 
 
@@ -126,6 +128,8 @@ class Soak:
             capacity = self._capacity()
             self._browse(0.7 * capacity)
             self._overload(capacity)
+            for connections in BUSY:
+                self._many(connections)
             self._share()
         finally:
             self._stop.set()
@@ -188,6 +192,21 @@ class Soak:
         self._say(f"{self._counter('overload_refused')} new connections were refused")
         self._say(f"after it, at half the capacity: {_answers(after)}; {_times(after)}; last late one after {recovered:.1f} s")
         self._say(f"recovery within {RECOVERY_S:g} s: {'held' if recovered <= RECOVERY_S else 'NOT HELD'}")
+
+    def _many(self, connections: int) -> None:
+        busy = replace(self._load(connections=connections // len(DEVICES), seconds=25.0), fresh=0.02)
+        many = Running(_halves(busy))
+        time.sleep(5.0)
+        beside = _sum(run(replace(self._load(QUIET, 1, 16.0, 15.0), fresh=0.5)))
+        found = _sum(many.results())
+        self._say(
+            f"{connections} busy connections of {len(DEVICES)} devices: {len(found.latencies) / 25:.0f} requests/s; "
+            f"{_answers(found)}; {_times(found)}"
+        )
+        self._say(
+            f"{len(QUIET)} quiet devices beside them: {_answers(beside)}; {_times(beside)}, most {beside.percentile(1.0):.0f}"
+        )
+        self.faults += (found.wrong + beside.wrong)[:5]
 
     def _share(self) -> None:
         quiet = replace(self._load(QUIET, 1, 16.0, 20.0), fresh=0.0)
