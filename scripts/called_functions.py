@@ -1,11 +1,9 @@
-"""A plug-in of pytest for `make mutants`: which functions of the package each test calls. `-p scripts.called_functions`.
+"""Which functions of the package each test calls, for `make mutants`; used by `mutant_server.py`, a plug-in of pytest.
 
-It writes JSON to the file that `CALLED_FUNCTIONS_FILE` names: test → seconds, and the functions as `[path, first line]`, the path
-relative to the working directory. What fixtures of a wider scope call counts for every test that uses them. Functions that are
-called in other processes are not seen. A function costs one event of `sys.monitoring` a test.
+What fixtures of a wider scope call counts for every test that uses them. Functions that are called in other processes are not
+seen. A function costs one event of `sys.monitoring` a test.
 """
 
-import json
 import os
 import sys
 import time
@@ -16,29 +14,48 @@ from typing import Final
 
 import pytest
 
-FILE: Final = "CALLED_FUNCTIONS_FILE"
 _TOOL: Final = sys.monitoring.COVERAGE_ID
-_PACKAGE: Final = f"{Path.cwd() / 'gatewayfilter'}{os.sep}"
+
+type Place = tuple[str, int]
+"""A function: the path of its module below the checkout, and its first line, decorators included."""
 
 
 class CalledFunctions:
-    """Notes the calls of a run of tests.
+    """Notes which functions are called; as a plug-in of pytest, for each test.
 
     Args:
-        file: where they are written at the end.
+        root: the checkout, or a copy of it.
     """
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._package = f"{root / 'gatewayfilter'}{os.sep}"
         self._now: set[CodeType] = set()
         self._by_fixture: dict[str, set[CodeType]] = {}
         self._by_test: dict[str, tuple[float, set[CodeType]]] = {}
+
+    def start(self) -> None:
+        """Begins to note calls."""
         sys.monitoring.use_tool_id(_TOOL, "called functions")
         sys.monitoring.register_callback(_TOOL, sys.monitoring.events.PY_START, self._note)
         sys.monitoring.set_events(_TOOL, sys.monitoring.events.PY_START)
 
+    def stop(self) -> set[Place]:
+        """Ends that. Returns what was called since the last test, or since `start`."""
+        sys.monitoring.set_events(_TOOL, sys.monitoring.events.NO_EVENTS)
+        sys.monitoring.free_tool_id(_TOOL)
+        return self._places(self._now)
+
+    @property
+    def by_test(self) -> dict[str, tuple[float, list[Place]]]:
+        """Test → seconds, and the functions that it calls."""
+        return {test: (seconds, sorted(self._places(called))) for test, (seconds, called) in self._by_test.items()}
+
+    def _places(self, called: set[CodeType]) -> set[Place]:
+        return {(str(Path(code.co_filename).relative_to(self._root)), code.co_firstlineno) for code in called}
+
     def _note(self, code: CodeType, _: int) -> object:
-        if code.co_filename.startswith(_PACKAGE):
+        if code.co_filename.startswith(self._package):
             self._now.add(code)
         return sys.monitoring.DISABLE  # until `_begin`
 
@@ -67,19 +84,3 @@ class CalledFunctions:
         self._by_fixture.setdefault(fixturedef.argname, set()).update(self._now)
         self._now |= before
         return result
-
-    def pytest_sessionfinish(self) -> None:
-        """Writes what was noted."""
-        sys.monitoring.free_tool_id(_TOOL)
-        here = Path.cwd()
-        found = {
-            test: (seconds, [[str(Path(code.co_filename).relative_to(here)), code.co_firstlineno] for code in called])
-            for test, (seconds, called) in self._by_test.items()
-        }
-        self._file.write_text(json.dumps(found))
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Takes part where a file is named."""
-    if FILE in os.environ:
-        config.pluginmanager.register(CalledFunctions(Path(os.environ[FILE])))

@@ -1,265 +1,128 @@
 """Mutation testing: random small faults, one at a time, in a copy of the checkout, against the tests of their room.
 
-`make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails, or when the tests do
-not end in time. All quick tests of the room, and the test files that name a module with a mutant, run once without a mutant, and
-nothing is tried where one fails. That run notes which functions each test calls (`called_functions.py`). Then each mutant meets
-the tests that call the function it is in: first those of files that name its module, in each file the quickest first. Survivors
-are listed with file, line and change: each is a missing test, or code whose change cannot be seen. A function that is called in
-other processes alone counts as one that no test calls, and its mutants survive.
+`make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails that passes without it,
+or never ends. All quick tests of the room, and the test files that name a module with a mutant, run once without a mutant; those
+that fail are named and left out. That run notes which functions each test calls (`called_functions.py`), and what it noted is
+kept in `.cache/mutants/` for test files that stay as they are, until the package or a helper of the tests changes.
 
-Left alone: annotations, docstrings, log calls, module-level constants (bounds and time limits), `__repr__`, and modules that are
-compiled where there is a compiler, of which the tests run the compiled half.
+Then each mutant meets the tests that call the function it is in, or, where imports alone call it, those of files that name its
+module: first those of files that name its module, in each file the quickest first. A test that fails is run once more without the
+mutant: where it fails again, it is named and left out, and the mutant goes on to the next ones. Survivors are listed with file,
+line and change: each is a missing test, or code whose change cannot be seen. A function that is called in other processes alone
+counts as one that no test calls, and its mutants survive, as do those whose tests did not all run in their time.
+
+Tests are collected once; each mutant is put into a fork of that process (`mutant_server.py`), and into the file, for processes
+that tests start. A new process reads it where it changes what imports call. Which faults there are: `mutant_faults.py`.
 """
 
 import argparse
-import ast
+import hashlib
 import json
+import marshal
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import deepcopy
-from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from threading import Lock, local
 
-from scripts import called_functions
+from scripts.called_functions import Place
+from scripts.mutant_faults import ROOT, Mutant, choose
+from scripts.mutant_server import DESCRIPTOR, TEST_LIMIT_S, Collected, Job, Outcome
 
-ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
 _QUICK = "not real and not slow and not services"
 _MOST_S_OF_ALL = 3_600.0
 """Time limit of all tests of a room without a mutant, which are many times those of one mutant."""
-_LEFT_OUT = frozenset({".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "build", "dist"})
-_SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-    ast.LShift: ast.RShift,
-    ast.RShift: ast.LShift,
-    ast.Break: ast.Continue,
-    ast.Continue: ast.Break,
-}
+_LEFT_OUT = frozenset({".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".cache", "build", "dist"})
+
+type Noted = dict[str, tuple[float, list[Place]]]
+"""Test → seconds, and the functions that it calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault.
-
-    Attributes:
-        path: of the module, below the checkout.
-        line: where it is.
-        function: first line of the function that it is in, decorators included.
-        before: the code that is changed.
-        after: what takes its place.
-        source: the whole module with the fault.
-    """
-
-    path: Path
-    line: int
-    function: int
-    before: str
-    after: str
-    source: str
-
-
-def places(tree: ast.Module) -> Iterator[tuple[ast.AST, int]]:
-    """Yields the nodes inside functions that can be changed, each with the first line of its function."""
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.name != "__repr__":
-            first = min(node.lineno for node in (function, *function.decorator_list))
-            for statement in function.body:
-                for node in _inside(statement):
-                    yield node, first
-
-
-def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or _is_inert(node):
-        return  # functions inside are walked on their own
-    if change(deepcopy(node)) is not None:
-        yield node
-    for name, value in ast.iter_fields(node):
-        if name == "annotation":
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield from _inside(child)
-
-
-def _is_inert(node: ast.AST) -> bool:
-    """Returns whether a statement is a docstring, a log call or an import."""
-    if isinstance(node, ast.Import | ast.ImportFrom | ast.Raise):
-        return True
-    if not isinstance(node, ast.Expr):
-        return False
-    value = node.value
-    return isinstance(value, ast.Constant) or (
-        isinstance(value, ast.Call) and ast.unparse(value.func).startswith(("_log.", "self._log."))
-    )
-
-
-def change(node: ast.AST) -> ast.AST | None:  # noqa: C901  one case for each kind of fault
-    """Returns the node with a fault, which may be the node itself, changed; none where there is no fault of this kind."""
-    match node:
-        case ast.Compare(ops=[only]) if type(only) in _SWAPPED:
-            node.ops = [_SWAPPED[type(only)]()]  # type: ignore[list-item]
-        case ast.BoolOp(op=op):
-            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
-        case ast.BinOp(op=op) if type(op) in _SWAPPED and not isinstance(node.left, ast.Constant | ast.JoinedStr):
-            node.op = _SWAPPED[type(op)]()  # type: ignore[assignment]
-        case ast.UnaryOp(op=ast.Not()):
-            return node.operand
-        case ast.Constant(value=bool() as value):
-            node.value = not value
-        case ast.Constant(value=int() as value):
-            node.value = value + 1
-        case ast.If() | ast.IfExp():
-            node.test = ast.UnaryOp(ast.Not(), node.test)
-        case ast.Return(value=ast.expr() as value) if not (isinstance(value, ast.Constant) and value.value is None):
-            node.value = ast.Constant(None)
-        case ast.Expr(value=ast.Call() | ast.Await()) | ast.AugAssign():
-            return ast.Pass()
-        case ast.Break() | ast.Continue():
-            return _SWAPPED[type(node)]()
-        case _:
-            return None
-    return node
-
-
-class _Replace(ast.NodeTransformer):
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self._old, self._new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self._new if node is self._old else super().generic_visit(node)
-
-
-def mutate(path: Path, source: str, number: int) -> Mutant | None:
-    """Returns mutant number `number` of a module, counted around; none where nothing can be changed."""
-    tree = ast.parse(source)
-    found = list(places(tree))
-    if not found:
-        return None
-    node, function = found[number % len(found)]
-    before = ast.unparse(node)
-    changed = change(deepcopy(node))
-    assert changed is not None
-    mutated = ast.fix_missing_locations(_Replace(node, changed).visit(tree))
-    return Mutant(path, getattr(node, "lineno", 0), function, _brief(before), _brief(ast.unparse(changed)), ast.unparse(mutated))
-
-
-def _brief(code: str) -> str:
-    return " ".join(code.split())[:100]
-
-
-def choose(room: str, sample: int, seed: int) -> list[Mutant]:
-    """Returns mutants of a room, each place as likely as any other."""
-    chosen = random.Random(f"{seed} {room}")
-    files = [
-        path
-        for path in sorted((ROOT / "gatewayfilter" / room).rglob("*.py"))
-        if "migrations" not in path.parts
-        and not path.with_suffix(".pyx").exists()
-        and not path.with_name(f"_{path.stem}.pyx").exists()
-    ]
-    weights = [len(list(places(ast.parse(path.read_text())))) for path in files]
-    picked = chosen.choices(files, weights, k=sample)
-    made = (mutate(path.relative_to(ROOT), path.read_text(), chosen.randrange(1 << 30)) for path in picked)
-    return [mutant for mutant in made if mutant is not None]
-
-
-class Trial:
-    """Runs tests against mutants, each thread in a copy of the checkout of its own.
+class Copy:
+    """A copy of the checkout, and a process in it that has collected tests.
 
     Args:
-        folder: for the copies.
-        most_s: how long the tests of one mutant may take.
+        folder: does not exist yet.
+        files: test files, below the checkout.
     """
 
-    def __init__(self, folder: Path, most_s: float) -> None:
+    def __init__(self, folder: Path, files: Sequence[str]) -> None:
         self._folder = folder
-        self._most_s = most_s
-        self._own = local()
-        self._lock = Lock()
-        self._copies = 0
-        self._callers: dict[tuple[str, int], list[str]] = {}
+        self._root = folder / "checkout"
+        self._scratch = folder / "scratch"
+        self._root.mkdir(parents=True)
+        for path in ROOT.iterdir():
+            if path.name in _LEFT_OUT:
+                continue
+            if path.is_dir():
+                shutil.copytree(path, self._root / path.name, symlinks=True)
+            else:
+                shutil.copy(path, self._root)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                self._pytest(files, "--continue-on-collection-errors", "-p", "scripts.mutant_server"),
+                cwd=self._root,
+                env=self._environment() | {DESCRIPTOR: str(theirs.fileno())},
+                stdin=subprocess.DEVNULL,
+                stdout=(folder / "output").open("wb"),
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+            )
+        self._asked = Connection(ours.detach())
+        try:
+            self.collected: Collected = self._asked.recv()
+        except EOFError:
+            raise SystemExit(f"the tests cannot be collected:\n{(folder / 'output').read_text()}") from None
 
-    def killed_by(self, mutant: Mutant) -> str:
-        """Returns what noticed the mutant, or an empty string where nothing did; `red` comes first."""
-        copy = self._copy()
-        place = copy / mutant.path
-        good = place.read_text()
+    def run(self, job: Job) -> Outcome:
+        """Runs tests in a fork."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir()
+        self._asked.send(job)
+        outcome: Outcome = self._asked.recv()
+        return outcome
+
+    def run_with(self, mutant: Mutant, tests: Sequence[str], most_s: float) -> str:
+        """Runs tests with a mutant. Returns the test that failed, or another end; empty where all passed."""
+        place = self._root / mutant.path
+        good, status = place.read_text(), place.stat()
+        codes = marshal.dumps(compile(good, str(mutant.path), "exec", dont_inherit=True)), marshal.dumps(mutant.code)
         place.write_text(mutant.source)
         try:
-            return self._fails(copy, self._tests_of(mutant, copy))
+            if (str(mutant.path), mutant.function) in self.collected.called:
+                outcome = Outcome(cold=True)
+            else:
+                outcome = self.run(Job(tests, most_s, codes, str(mutant.path)))
+            if outcome.cold:
+                return self._run_anew(tests, most_s)
         finally:
             place.write_text(good)
+            os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
+        if outcome.failed:
+            return outcome.failed[0]
+        if outcome.hung:
+            return f"the end of {tests[max(outcome.begun - 1, 0)]}"
+        return f"{TOO_LATE} after {outcome.begun} of {len(tests)} tests" if outcome.late else ""
 
-    def red(self, mutants: Sequence[Mutant]) -> str:
-        """Returns what fails without a mutant, among the tests that mutants are tried against; else an empty string."""
-        copy = self._copy()
-        tests = sorted({test for mutant in mutants for some in suites_of(mutant.path, copy) for test in some})
-        noted = self._folder / "called.json"
-        failed = self._fails(copy, tests, {called_functions.FILE: str(noted)}, _MOST_S_OF_ALL)
-        if not failed:
-            self._callers = callers(json.loads(noted.read_text()))
-        return failed
-
-    def _tests_of(self, mutant: Mutant, copy: Path) -> list[str]:
-        near, _ = suites_of(mutant.path, copy)
-        found = self._callers.get((str(mutant.path), mutant.function), [])
-        files = list(dict.fromkeys([*near, *(test.partition("::")[0] for test in found)]))
-        return sorted(found, key=lambda test: files.index(test.partition("::")[0]))
-
-    def _copy(self) -> Path:
-        if (copy := getattr(self._own, "copy", None)) is None:
-            with self._lock:
-                copy = self._folder / f"copy{self._copies}"
-                self._copies += 1
-            copy.mkdir()
-            for path in ROOT.iterdir():
-                if path.name in _LEFT_OUT:
-                    continue
-                if path.is_dir():
-                    shutil.copytree(path, copy / path.name, symlinks=True)
-                else:
-                    shutil.copy(path, copy)
-            self._own.copy = copy
-        return Path(copy)
-
-    def _fails(
-        self, copy: Path, tests: Sequence[str], environment: Mapping[str, str] | None = None, most_s: float | None = None
-    ) -> str:
-        if not tests:
-            return ""
-        listed = copy.with_name(f"{copy.name}.tests")
-        listed.write_text("\n".join(tests))
-        command = [sys.executable, "-B", "-m", "pytest", "-x", "-q", "-m", _QUICK, "--tb=no", "-p", "no:cacheprovider"]
-        command += ["-p", "no:randomly", "-p", "scripts.called_functions", "--timeout=60", f"@{listed}"]
+    def _run_anew(self, tests: Sequence[str], most_s: float) -> str:
+        """As `run_with`, in a new process."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir()
         process = subprocess.Popen(
-            command,
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy), **(environment or {})},
+            self._pytest(tests, "-x"),
+            cwd=self._root,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -267,63 +130,196 @@ class Trial:
             start_new_session=True,
         )
         try:
-            told, _ = process.communicate(timeout=most_s or self._most_s)
+            told, _ = process.communicate(timeout=most_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.communicate()
-            return "time limit"
+            return f"{TOO_LATE} in a process of its own"
         if process.returncode in {0, 5}:
             return ""
         failed = [line for line in told.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return failed[0][:120] if failed else f"exit code {process.returncode}"
+        return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"exit code {process.returncode}"
+
+    def _pytest(self, tests: Sequence[str], *options: str) -> list[str]:
+        listed = self._folder / "tests"
+        listed.write_text("\n".join(tests))
+        return [
+            *(sys.executable, "-B", "-m", "pytest", "-q", "-m", _QUICK, "--tb=no", f"--timeout={TEST_LIMIT_S}"),
+            *("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", f"--basetemp={self._scratch / 'pytest'}"),
+            *(*options, f"@{listed}"),
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        own = {"TMPDIR": str(self._scratch), "HYPOTHESIS_STORAGE_DIRECTORY": str(self._scratch / "hypothesis")}
+        return {**os.environ, "PYTHONPATH": str(self._root), "PYTHONDONTWRITEBYTECODE": "1", **own}
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._asked.close()
+        self._process.wait()
 
 
-def callers(noted: Mapping[str, tuple[float, Sequence[tuple[str, int]]]]) -> dict[tuple[str, int], list[str]]:
-    """Returns, for each function, the tests that call it, the quickest first; `noted` is what `called_functions` wrote."""
-    found: dict[tuple[str, int], list[str]] = {}
+TOO_LATE = "late"
+
+
+class Trial:
+    """Runs tests against mutants, each thread in a copy of the checkout of its own.
+
+    Args:
+        folder: for the copies.
+        mutants: all that will be tried.
+        most_s: how long the tests of one mutant may take.
+    """
+
+    def __init__(self, folder: Path, mutants: Sequence[Mutant], most_s: float) -> None:
+        self._folder = folder
+        self._files = sorted({test for path in {mutant.path for mutant in mutants} for some in suites_of(path) for test in some})
+        self._most_s = most_s
+        self._own = local()
+        self._lock = Lock()
+        self._copies: list[Copy] = []
+        self._callers: dict[Place, list[str]] = {}
+        self._green: list[str] = []
+        self.red: set[str] = set()
+
+    def prepare(self, noted: Noted) -> Noted:
+        """Runs the tests without a mutant of which nothing is noted. Returns what is noted of all; `red` has what fails."""
+        copy = self._copy()
+        tests = [test for test in copy.collected.tests if test not in noted]
+        outcome = copy.run(Job(tests, _MOST_S_OF_ALL, all=True)) if tests else Outcome()
+        if outcome.hung or outcome.late:
+            raise SystemExit(f"without a mutant the tests end at {tests[max(outcome.begun - 1, 0)]}")
+        self.red |= {*outcome.failed, *copy.collected.failed}
+        found = {test: noted.get(test) or outcome.calls[test] for test in copy.collected.tests if test not in self.red}
+        self._callers, self._green = callers(found), sorted(found, key=lambda test: found[test][0])
+        return found
+
+    def killed_by(self, mutant: Mutant) -> str:
+        """Returns what noticed the mutant; nothing did where that is an empty string or begins with `TOO_LATE`."""
+        copy = self._copy()
+        tests = self._tests_of(mutant)
+        until = time.monotonic() + self._most_s
+        while tests and (left_s := until - time.monotonic()) > 0:
+            noticed = copy.run_with(mutant, tests, left_s)
+            if noticed not in tests or not copy.run(Job([noticed], 10 * TEST_LIMIT_S)).failed:
+                return noticed
+            self.red.add(noticed)
+            tests = tests[tests.index(noticed) + 1 :]
+        return TOO_LATE if tests else ""
+
+    def _tests_of(self, mutant: Mutant) -> list[str]:
+        near, _ = suites_of(mutant.path)
+        found = self._callers.get((str(mutant.path), mutant.function), [])
+        if not found and (str(mutant.path), mutant.function) in self._copy().collected.called:
+            found = [test for test in self._green if test.partition("::")[0] in near]
+        files = list(dict.fromkeys([*near, *(test.partition("::")[0] for test in found)]))
+        return sorted((test for test in found if test not in self.red), key=lambda test: files.index(test.partition("::")[0]))
+
+    def _copy(self) -> Copy:
+        if (copy := getattr(self._own, "copy", None)) is None:
+            with self._lock:
+                folder = self._folder / f"copy{len(self._copies)}"
+                copy = Copy(folder, self._files)
+                self._copies.append(copy)
+            self._own.copy = copy
+        found: Copy = copy
+        return found
+
+    def close(self) -> None:
+        """Ends the copies' processes."""
+        for copy in self._copies:
+            copy.close()
+
+
+def callers(noted: Mapping[str, tuple[float, Iterable[Sequence[object]]]]) -> dict[Place, list[str]]:
+    """Returns, for each function, the tests that call it, the quickest first."""
+    found: dict[Place, list[str]] = {}
     for test, (_, called) in sorted(noted.items(), key=lambda item: item[1][0]):
         for path, line in called:
+            assert isinstance(path, str)
+            assert isinstance(line, int)
             found.setdefault((path, line), []).append(test)
     return found
 
 
-def suites_of(path: Path, root: Path = ROOT) -> tuple[list[str], list[str]]:
-    """Returns the test files that name a module, and the other ones of its room; `root` is the checkout or a copy of it."""
-    dotted = ".".join(path.with_suffix("").parts)
+def suites_of(path: Path) -> tuple[list[str], list[str]]:
+    """Returns the test files that name a module, and the other ones of its room."""
+    dotted = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     parent, _, name = dotted.rpartition(".")
-    every = sorted((root / "tests").rglob("test_*.py"))
+    every = sorted((ROOT / "tests").rglob("test_*.py"))
     near = [test for test in every if dotted in (text := test.read_text()) or f"from {parent} import {name}" in text]
     near.sort(key=lambda test: test.stem != f"test_{path.stem}")
-    room = [test for test in every if test.is_relative_to(root / "tests" / path.parts[1]) and test not in near]
-    return [str(test.relative_to(root)) for test in near], [str(test.relative_to(root)) for test in room]
+    room = [test for test in every if test.is_relative_to(ROOT / "tests" / path.parts[1]) and test not in near]
+    return [str(test.relative_to(ROOT)) for test in near], [str(test.relative_to(ROOT)) for test in room]
+
+
+class Notes:
+    """What is known of a room's tests from earlier runs.
+
+    Args:
+        file: where it is kept.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        read = [
+            *(ROOT / "gatewayfilter").rglob("*.py"),
+            *(ROOT / "tests").rglob("*.py"),
+            ROOT / "scripts" / "called_functions.py",
+        ]
+        tests = {path for path in read if path.name.startswith("test_")}
+        self._checkout = _digest(*sorted({*read} - tests))
+        self._tests = {str(path.relative_to(ROOT)): _digest(path) for path in tests}
+
+    def read(self) -> Noted:
+        """Returns what is noted of tests in files that have not changed."""
+        if not self._file.is_file():
+            return {}
+        kept = json.loads(self._file.read_text())
+        if kept["checkout"] != self._checkout:
+            return {}
+        same = {file for file, digest in kept["files"].items() if self._tests.get(file) == digest}
+        return {test: noted for test, noted in kept["tests"].items() if test.partition("::")[0] in same}
+
+    def write(self, noted: Noted) -> None:
+        """Keeps what is noted; files are those of the time when this object was made."""
+        files = {file: self._tests.get(file, "") for file in {test.partition("::")[0] for test in noted}}
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._file.write_text(json.dumps({"checkout": self._checkout, "files": files, "tests": noted}))
+
+
+def _digest(*paths: Path) -> str:
+    return hashlib.blake2b(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def run_room(room: str, options: argparse.Namespace) -> tuple[int, list[Mutant]]:
-    """Tries the mutants of a room. Returns how many were tried, and those that survived.
-
-    Raises:
-        SystemExit: the tests fail without a mutant: each would count as killed.
-    """
+    """Tries the mutants of a room. Returns how many were tried, and those that survived."""
     mutants = choose(room, options.sample, options.seed)
     tried, survivors = 0, []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        trial = Trial(Path(folder), options.most_s)
-        if failed := pool.submit(trial.red, mutants).result():
-            raise SystemExit(f"{room}: the tests fail without a mutant: {failed}")
-        deadline = time.monotonic() + options.minutes * 60
+    notes = Notes(ROOT / ".cache" / "mutants" / f"{room}.json")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(options.jobs) as pool:
+        trial = Trial(Path(folder), mutants, options.most_s)
+        try:
+            notes.write(pool.submit(trial.prepare, notes.read()).result())
+            deadline = time.monotonic() + options.minutes * 60
 
-        def one(mutant: Mutant) -> str | None:
-            return trial.killed_by(mutant) if time.monotonic() < deadline else None
+            def one(mutant: Mutant) -> str | None:
+                return trial.killed_by(mutant) if time.monotonic() < deadline else None
 
-        for mutant, killer in zip(mutants, pool.map(one, mutants), strict=True):
-            if killer is None:
-                continue
-            tried += 1
-            if not killer:
-                survivors.append(mutant)
-            if options.verbose or not killer:
-                end = f"killed by {killer}" if killer else "SURVIVED"
-                print(f"{mutant.path}:{mutant.line}: {mutant.before}  →  {mutant.after}: {end}", flush=True)
+            for mutant, killer in zip(mutants, pool.map(one, mutants), strict=True):
+                if killer is None:
+                    continue
+                tried += 1
+                survived = not killer or killer.startswith(TOO_LATE)
+                if survived:
+                    survivors.append(mutant)
+                if options.verbose or survived:
+                    end = f"SURVIVED {killer}".rstrip() if survived else f"killed by {killer}"
+                    print(f"{mutant.path}:{mutant.line}: {mutant.before}  →  {mutant.after}: {end}", flush=True)
+        finally:
+            trial.close()
+    for test in sorted(trial.red):
+        print(f"{room}: left out, as it fails without a mutant: {test}", flush=True)
     return tried, survivors
 
 

@@ -1,22 +1,18 @@
 """The faults that `make mutants` puts into the code: each changes something, and nothing that runs alike is changed."""
 
 import ast
-import json
-import os
-import subprocess
-import sys
-from argparse import Namespace
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from scripts.called_functions import FILE
-from scripts.mutants import ROOT, Trial, callers, mutate, places, run_room, suites_of
+from scripts import mutants
+from scripts.mutant_faults import ROOT, Mutant, mutate, places
+from scripts.mutant_server import pairs
+from scripts.mutants import Notes, Trial, callers, suites_of
 
 
 @pytest.mark.parametrize(
-    ("body", "mutants"),
+    ("body", "faults"),
     [
         ("return a < b", {"return None", "return a <= b"}),
         ("if not a:\n        pass", {"if not (not a):\n        pass", "if a:\n        pass"}),
@@ -29,13 +25,13 @@ from scripts.mutants import ROOT, Trial, callers, mutate, places, run_room, suit
         ("a: Literal[1] = b - c", {"a: Literal[1] = b + c"}),
     ],
 )
-def test_each_fault_is_made_once(body: str, mutants: set[str]) -> None:
+def test_each_fault_is_made_once(body: str, faults: set[str]) -> None:
     source = f"LIMIT = 5\n\ndef ask(a, b, c):\n    {body}"
     count = len(list(places(ast.parse(source))))
     made = [mutate(Path("gatewayfilter/urls.py"), source, number) for number in range(count)]
     found = {mutant.source for mutant in made if mutant is not None}
-    assert found == {ast.unparse(ast.parse(f"LIMIT = 5\n\ndef ask(a, b, c):\n    {mutant}")) for mutant in mutants}
-    assert (mutate(Path("gatewayfilter/urls.py"), source, 0) is None) == (not mutants)
+    assert found == {ast.unparse(ast.parse(f"LIMIT = 5\n\ndef ask(a, b, c):\n    {mutant}")) for mutant in faults}
+    assert (mutate(Path("gatewayfilter/urls.py"), source, 0) is None) == (not faults)
 
 
 def test_tests_that_name_the_module_come_first() -> None:
@@ -57,51 +53,148 @@ def test_the_quickest_tests_of_a_function_come_first() -> None:
     assert callers(noted) == {("a.py", 1): ["quick", "slow"], ("b.py", 7): ["slow"]}
 
 
+MODULE = "gatewayfilter/room/thing.py"
+FILE = "tests/room/test_thing.py"
+CODE = """
+TABLE = []
+
+def one(a=1):
+    return a
+
+def two():
+    pass
+
+def three():
+    return one(5)
+
+def built():
+    TABLE.append(1)
+    return len(TABLE)
+
+BUILT = built()
+"""
+TESTS = """
+import pytest
+from gatewayfilter.room.thing import BUILT, one, three, two
+
+@pytest.fixture(scope='module')
+def shared():
+    two()
+
+def test_first(shared):
+    assert one() == 1
+
+def test_second(shared):
+    pass
+
+def test_third():
+    assert three() == 5
+
+def test_red():
+    assert three() == 6
+
+def test_built():
+    assert BUILT == 1
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small checkout that the tool takes for its own."""
+    root = tmp_path / "root"
+    (root / MODULE).parent.mkdir(parents=True)
+    (root / MODULE).write_text(CODE)
+    for folder in (root / "gatewayfilter", (root / MODULE).parent):
+        (folder / "__init__.py").touch()
+    (root / FILE).parent.mkdir(parents=True)
+    (root / FILE).write_text(TESTS)
+    (root / "scripts").mkdir()
+    for name in ("called_functions", "mutant_faults", "mutant_server"):
+        (root / "scripts" / f"{name}.py").write_bytes((ROOT / "scripts" / f"{name}.py").read_bytes())
+    (root / "pytest.ini").write_text("[pytest]\nmarkers = real\n  slow\n  services\n")
+    monkeypatch.setattr(mutants, "ROOT", root)
+    return root
+
+
+def _mutants(*wanted: str) -> list[Mutant]:
+    count = len(list(places(ast.parse(CODE))))
+    made = [mutate(Path(MODULE), CODE, number) for number in range(count)]
+    found = {f"{mutant.before} {mutant.after}": mutant for mutant in made if mutant is not None}
+    return [found[each] for each in wanted]
+
+
 @pytest.mark.slow
-def test_calls_are_noted_for_each_test_and_those_of_shared_fixtures_for_all_of_theirs(tmp_path: Path) -> None:
-    (tmp_path / "gatewayfilter").mkdir()
-    (tmp_path / "gatewayfilter" / "__init__.py").write_text(
-        "def one():\n    pass\n\ndef two():\n    pass\n\ndef three():\n    one()\n"
+def test_mutants_meet_the_tests_that_call_their_function(checkout: Path, tmp_path: Path) -> None:
+    chosen = _mutants("return a return None", "5 6", "TABLE.append(1) pass", "return one(5) return None")
+    trial = Trial(tmp_path / "trial", chosen, 60.0)
+    try:
+        noted = trial.prepare({})
+        called = {test.partition("::")[2]: {line for _, line in functions} for test, (_, functions) in noted.items()}
+        assert called == {"test_first": {4, 7}, "test_second": {7}, "test_third": {4, 10}, "test_built": set()}
+        assert trial.red == {f"{FILE}::test_red"}
+        killers = [trial.killed_by(mutant).partition("::")[2] for mutant in chosen]
+        assert set(killers[:1]) <= {"test_first", "test_third"}
+        assert killers[1:] == ["test_third", "test_built", "test_third"]  # the third in a process of its own
+        assert not trial.killed_by(_mutants("1 2")[0])
+        assert (trial._copy()._root / MODULE).read_text() == CODE
+        assert trial.prepare(noted).keys() == noted.keys()  # and runs the one that failed alone
+    finally:
+        trial.close()
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_by_itself_kills_nothing(checkout: Path, tmp_path: Path) -> None:
+    (checkout / FILE).write_text(
+        "import os\nfrom pathlib import Path\nfrom gatewayfilter.room.thing import one\n"
+        f"def test_once():\n    one()\n    Path({str(tmp_path)!r}, 'ran').touch(exist_ok=False)\n"
     )
-    (tmp_path / "test_it.py").write_text(
-        "import pytest\nfrom gatewayfilter import one, two, three\n"
-        "@pytest.fixture(scope='module')\ndef shared():\n    two()\n"
-        "def test_first(shared):\n    one()\n"
-        "def test_second(shared):\n    pass\n"
-        "def test_third():\n    three()\n"
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-c",
-        os.devnull,
-        "--rootdir",
-        str(tmp_path),
-        "-p",
-        "called_functions",
-        "-p",
-        "no:xdist",
-    ]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{tmp_path}", FILE: str(tmp_path / "called.json")}
-    subprocess.run([*command, "test_it.py"], cwd=tmp_path, env=environment, check=True, capture_output=True)
-    noted = json.loads((tmp_path / "called.json").read_text())
-    found = {test.partition("::")[2]: sorted(line for _, line in called) for test, (_, called) in noted.items()}
-    assert found == {"test_first": [1, 4], "test_second": [4], "test_third": [1, 7]}
+    trial = Trial(tmp_path / "trial", _mutants("return a return None"), 60.0)
+    try:
+        trial.prepare({})
+        assert not trial.red
+        assert not trial.killed_by(_mutants("return a return None")[0])
+        assert trial.red == {f"{FILE}::test_once"}
+    finally:
+        trial.close()
 
 
-def test_nothing_is_tried_where_the_tests_fail_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Sequence[str]] = []
+def test_what_is_noted_holds_until_files_change(checkout: Path) -> None:
+    file = checkout / "noted.json"
+    noted = {f"{FILE}::test_first": (1.0, [(MODULE, 4)])}
+    Notes(file).write(noted)
+    assert Notes(file).read() == {f"{FILE}::test_first": [1.0, [[MODULE, 4]]]}
+    (checkout / FILE).write_text("def test_first():\n    pass\n")
+    assert Notes(file).read() == {}
+    (checkout / FILE).write_text(TESTS)
+    assert Notes(file).read()
+    (checkout / MODULE).write_text("")
+    assert Notes(file).read() == {}
 
-    def fails(_: Trial, __: Path, tests: Sequence[str], ___: Mapping[str, str], most_s: float) -> str:
-        assert most_s > 60  # all tests take longer than those of one mutant
-        asked.append(tests)
-        return "FAILED tests/x.py"
 
-    monkeypatch.setattr(Trial, "_fails", fails)
-    monkeypatch.setattr(Trial, "_copy", lambda _: ROOT)
-    with pytest.raises(SystemExit, match="crawl: the tests fail without a mutant: FAILED"):
-        run_room("crawl", Namespace(sample=2, seed=1, minutes=1.0, most_s=1.0, jobs=1))
-    assert len(asked) == 1
-    assert {Path(test).parts[0] for test in asked[0]} == {"tests"}
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        ("def one():\n    return 1\ndef two():\n    pass", "def one():\n    return 2\ndef two():\n    pass", {"<module>", "one"}),
+        (
+            "def one():\n    def two():\n        return 1\n    return two",
+            "def one():\n    def two():\n        return 2\n    return two",
+            {"<module>", "one", "one.<locals>.two"},
+        ),
+        ("def one():\n    return [a for a in b]", "def one():\n    return [a for a in b]", set()),
+    ],
+)
+def test_what_a_fault_changes(before: str, after: str, changed: set[str]) -> None:
+    found = pairs(compile(before, "a.py", "exec"), compile(after, "a.py", "exec"))
+    assert {code.co_qualname for code, _ in found} == changed
+
+
+def test_a_function_that_is_lost_is_no_pair() -> None:
+    with pytest.raises(ValueError, match="other functions"):
+        list(pairs(compile("def one():\n    b(lambda: 1)", "a.py", "exec"), compile("def one():\n    pass", "a.py", "exec")))
+
+
+def test_what_compiles_to_the_same_is_left_alone() -> None:
+    source = "def ask():\n    if 0:\n        a = 1 + b\n"
+    count = len(list(places(ast.parse(source))))
+    made = [mutate(Path("gatewayfilter/urls.py"), source, number) for number in range(count)]
+    assert [mutant.after for mutant in made if mutant is not None] == ["if not 0: a = 1 + b", "1"]
