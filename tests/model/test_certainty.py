@@ -32,6 +32,7 @@ def test_levels_cover_all_probabilities_in_order() -> None:
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[-1] == 0.0
     assert [level_of(least) for least in bounds] == list(CERTAINTY_LEVELS)
+    assert level_of(-0.01) == level_of(float("nan")) == CERTAINTY_LEVELS[-1]
 
 
 def test_the_evidence_names_the_level() -> None:
