@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from gatewayfilter.settings.base import Listen, Networks, Section, split_address
 
-_ZONE = re.compile(r"(?=.{1,100}$)[a-z0-9_](?:[a-z0-9_-]{0,62}\.)*[a-z0-9_-]{1,63}")
+_ZONE = re.compile(r"(?=.{1,100}$)[a-z0-9_][a-z0-9_-]{0,62}(?:\.[a-z0-9_-]{1,63})*")
 
 
 class RpzSettings(Section):
