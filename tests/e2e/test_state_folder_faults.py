@@ -135,3 +135,24 @@ def test_a_database_that_is_lost_or_replaced_while_it_runs(state: Path, fate: st
         until("end of others", lambda: blocked("second.test") == (fate == "lost"), 30.0)
         assert {rule["pattern"].removeprefix(".") for rule in gateway.json("list", "show")} >= kept
         assert "Traceback" not in gateway.log.read_text()
+
+
+def test_a_log_of_the_database_that_is_cut_while_it_runs(state: Path, http_site: Origin) -> None:
+    """What it held is lost; log, commands and rules go on without a restart."""
+    with GatewayProcess(state, proxy__workers="2") as gateway:
+        database = state / "gatewayfilter.sqlite3"
+        assert gateway.cli("list", "add", "--block", "first.test").returncode == 0
+        assert gateway.cli("publish").returncode == 0
+        until("block", lambda: gateway.get("http://first.test/").reason == "manual-block")
+        until("log", lambda: any("first.test" in row["url"] for row in gateway.json("log", "show")))
+        os.truncate(database.with_name(f"{database.name}-wal"), 0)
+        done = gateway.cli("list", "add", "--block", "second.test")
+        assert done.returncode == 0, done.stderr
+        until("block", lambda: all(gateway.get("http://second.test/").reason == "manual-block" for _ in range(6)), 30.0)
+        assert gateway.get(f"{http_site.base}/garden/1").status == 200
+        until("log", lambda: any("/garden/1" in row["url"] for row in gateway.json("log", "show")))
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("pragma wal_checkpoint(passive)")
+            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert "was cut by another program" in gateway.log.read_text()
+        assert "Traceback" not in gateway.log.read_text()

@@ -15,6 +15,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.sql import sqlite_file
+from gatewayfilter.store.sql.cut_log import LogWatch
 from gatewayfilter.store.sql.db_errors import DATABASE_FAULTS, store_error
 
 BUSY_TIMEOUT_S = 5.0
@@ -61,7 +62,11 @@ class Database:
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
         self._thread = threading.local()
         self._kept: dict[DBAPIConnection, threading.Lock] = {}
-        self._engine = _file_engine(url, self.path, busy_timeout_s) if self.path else _server_engine(url)
+        self._watch = LogWatch(self.path) if self.path else None
+        if self.path and self._watch:
+            self._engine = _file_engine(url, self.path, busy_timeout_s, self._watch)
+        else:
+            self._engine = _server_engine(url)
 
     @classmethod
     def from_url(cls, text: str, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> Self:
@@ -186,7 +191,10 @@ class Database:
 
     def file_mark(self) -> sqlite_file.FileMark | None:
         """Returns what identifies the file of a SQLite database now; `None` when it is gone, and for a server."""
-        return sqlite_file.file_mark(self.path) if self.path else None
+        if self.path and self._watch:
+            self._watch.look()
+            return sqlite_file.file_mark(self.path)
+        return None
 
     def drop_connection(self, connection: DBAPIConnection) -> None:
         """Closes a connection from `keep_connection`, which no other thread uses."""
@@ -246,7 +254,7 @@ class Database:
             raise store_error(error, self.name) from error
 
 
-def _file_engine(url: URL, path: Path, busy_timeout_s: float) -> Engine:
+def _file_engine(url: URL, path: Path, busy_timeout_s: float, watch: LogWatch) -> Engine:
     engine = create_engine(
         url, creator=lambda: sqlite_file.connect(path, busy_timeout_s), pool_size=4, max_overflow=32, pool_use_lifo=True
     )
@@ -257,6 +265,7 @@ def _file_engine(url: URL, path: Path, busy_timeout_s: float) -> Engine:
 
     @event.listens_for(engine, "checkout")
     def check(_connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection) -> None:
+        watch.look()
         if record.info.get(_MARK) != sqlite_file.file_mark(path):
             raise DisconnectionError  # the file was replaced or removed: the pool connects again
 
