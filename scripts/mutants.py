@@ -243,13 +243,18 @@ def callers(noted: Mapping[str, tuple[float, Iterable[Sequence[object]]]]) -> di
 
 
 def suites_of(path: Path) -> tuple[list[str], list[str]]:
-    """Returns the test files that name a module, and the other ones of its room."""
+    """Returns the test files that name a module, and the other ones of its room.
+
+    A room without a folder of tests has those that name it.
+    """
     dotted = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     parent, _, name = dotted.rpartition(".")
-    every = sorted((ROOT / "tests").rglob("test_*.py"))
-    near = [test for test in every if dotted in (text := test.read_text()) or f"from {parent} import {name}" in text]
+    texts = {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    near = [test for test, text in texts.items() if dotted in text or f"from {parent} import {name}" in text]
     near.sort(key=lambda test: test.stem != f"test_{path.stem}")
-    room = [test for test in every if test.is_relative_to(ROOT / "tests" / path.parts[1]) and test not in near]
+    folder = ROOT / "tests" / path.parts[1]
+    named = [test for test, text in texts.items() if f"gatewayfilter.{path.parts[1]}" in text] if not folder.is_dir() else []
+    room = [test for test in named or texts if (named or test.is_relative_to(folder)) and test not in near]
     return [str(test.relative_to(ROOT)) for test in near], [str(test.relative_to(ROOT)) for test in room]
 
 
