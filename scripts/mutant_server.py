@@ -84,20 +84,25 @@ class Outcome:
     calls: dict[str, tuple[float, list[Place]]] = field(default_factory=dict)
 
 
-def pairs(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Yields the functions of a module that a fault changes, and those around them.
-
-    Raises:
-        ValueError: a function was lost or added.
-    """
+def pairs(before: CodeType, after: CodeType) -> Iterator[tuple[CodeType, CodeType | None]]:
+    """Yields the functions of a module that a fault changes, and those around them; `None` for one that may be lost."""
     if before == after:
         return
     yield before, after
     inner, changed = ([const for const in code.co_consts if isinstance(const, CodeType)] for code in (before, after))
-    if [code.co_qualname for code in inner] != [code.co_qualname for code in changed]:
-        raise ValueError("other functions")
-    for one, other in zip(inner, changed, strict=True):
-        yield from pairs(one, other)
+    if [code.co_qualname for code in inner] == [code.co_qualname for code in changed]:
+        for one, other in zip(inner, changed, strict=True):
+            yield from pairs(one, other)
+    else:
+        for one in inner:
+            yield from _lost(one)
+
+
+def _lost(code: CodeType) -> Iterator[tuple[CodeType, None]]:
+    yield code, None
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from _lost(const)
 
 
 class _Noticed:
@@ -185,8 +190,10 @@ class Server:
             changed = dict(pairs(marshal.loads(before), marshal.loads(after)))
             found = [function for function in functions if function.__code__ in changed]
             for function in found:
-                function.__code__ = changed[function.__code__]
-        except ValueError:  # other functions, or other variables of the function around
+                if (code := changed[function.__code__]) is None:
+                    return False
+                function.__code__ = code
+        except ValueError:  # other variables of the function around
             return False
         return bool(found)
 

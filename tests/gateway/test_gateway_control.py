@@ -129,6 +129,29 @@ def test_forwarding_that_was_switched_off_is_told(gateway: Gateway, kernel: Fake
     assert gateway.status().problems == ("the kernel does not forward IPv4: gateway up switches it on",)
 
 
+COUNTED = """
+table inet gatewayfilter {
+    chain divert {
+        tcp dport { 80, 443 } counter packets 7 bytes 420 redirect to :8080
+        tcp dport 8443 counter packets 10 bytes 600 redirect to :8080
+    }
+    chain forward {
+        tcp dport { 80, 443 } ct status & dnat == 0 counter packets 100 bytes 1 reject with tcp reset
+        udp dport { 80, 443 } counter packets 1000 bytes 1 reject with icmpx port-unreachable comment "QUIC"
+        udp dport 443 counter packets 20000 bytes 1 reject with icmpx port-unreachable comment "QUIC"
+        tcp dport 853 counter packets 300000 bytes 1 reject with tcp reset comment "DNS over TLS"
+        udp dport 853 counter packets 4000000 bytes 1 reject with icmpx port-unreachable comment "DNS over QUIC"
+    }
+}
+"""
+
+
+def test_what_the_rules_counted(gateway: Gateway, kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway.up()
+    monkeypatch.setattr(kernel, "counted", lambda: COUNTED)
+    assert (gateway.status().redirected, gateway.status().quic_refused) == (17, 21_000)
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", '{"digest": 1}', '{"digest": "", "listing": "", "switches": 3}', "null"],
@@ -224,6 +247,53 @@ class TestWatchdog:
         gateway.down()
         assert watchdog.look() is False
         assert kernel.table == ""
+
+    def test_rules_are_looked_for_now_and_then(
+        self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        restored: list[int] = []
+        looks = 0
+        gateway.up()
+        watchdog = Watchdog(gateway, kernel, memory, 8080, restoring=True)
+        monkeypatch.setattr(gateway, "restore", lambda: restored.append(looks))
+        while looks <= 2 * RESTORE_EVERY:
+            assert watchdog.look() is True
+            looks += 1
+        assert restored == [0, RESTORE_EVERY, 2 * RESTORE_EVERY]
+
+    def test_only_what_may_restore_does(self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile) -> None:
+        gateway.up()
+        kernel.table = ""
+        assert Watchdog(gateway, kernel, memory, 8080).restore() is False
+        assert kernel.table == ""
+        assert Watchdog(gateway, kernel, memory, 8080, restoring=True).restore() is True
+        assert kernel.table
+        assert Watchdog(gateway, kernel, memory, 8080, restoring=True).restore() is False
+
+    def test_how_often_the_filter_is_asked(self, gateway: Gateway, kernel: FakeKernel, memory: RuntimeStateFile) -> None:
+        answers, asked = [True] * 100, 0
+
+        def ask() -> bool:
+            nonlocal asked
+            asked += 1
+            return answers.pop()
+
+        gateway.up()
+        watchdog = Watchdog(gateway, kernel, memory, 8080, answers=ask)
+        for _ in range(3 * ASK_EVERY):
+            watchdog.look()
+        assert asked == 3
+        answers.append(False)
+        for _ in range(ASK_EVERY):
+            watchdog.look()
+        assert asked == 4
+        watchdog.look()  # after a failure at once
+        watchdog.look()
+        assert asked == 5
+        kernel.ports = {}
+        for _ in range(2):  # no port, no question
+            watchdog.look()
+        assert asked == 5
 
     def test_there_is_one_at_a_time(self, watchdog: Watchdog, memory: RuntimeStateFile) -> None:
         stop = threading.Event()

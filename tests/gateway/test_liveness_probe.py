@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from gatewayfilter.gateway.liveness_probe import LivenessProbe
+from gatewayfilter.gateway.liveness_probe import LINES, LivenessProbe
 
 SHORT_S = 0.3
 
@@ -57,6 +57,24 @@ def test_nobody_listens() -> None:
         pass
     assert LivenessProbe(f"127.0.0.1:{port}")() is False  # at once, however long it may take
     assert LivenessProbe(f"[::1]:{port}")() is False
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "found"),
+    [([True], [1], True), ([False, True], [1, LINES], True), ([False, False], [1, LINES], False)],
+)
+def test_more_lines_are_tried_when_one_gets_no_answer(
+    monkeypatch: pytest.MonkeyPatch, answers: list[bool], asked: list[int], *, found: bool
+) -> None:
+    tried: list[int] = []
+
+    def ask(_: LivenessProbe, lines: int) -> bool:
+        tried.append(lines)
+        return answers[len(tried) - 1]
+
+    monkeypatch.setattr(LivenessProbe, "_ask", ask)
+    assert LivenessProbe("127.0.0.1:1")() is found
+    assert tried == asked
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What the doctor says of a gateway's kernel, of DNS and of processes, at each bound."""
 
+import os
 import resource
 import socket
 import threading
@@ -262,3 +263,14 @@ def test_which_processes_are_alive(state: Path, tmp_path: Path, stat: str | None
     assert found.alive(7) is alive
     assert found.running is alive
     assert found.status("nobody") == {}
+
+
+def test_whose_a_process_is(state: Path, tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text("7 (python) S 1")
+    says(state, "learner", pid=7)
+    os.chown(tmp_path / "7", os.geteuid(), -1)
+    found = process_checks.rendering(replace(patient(state, crawl={"render": "auto"}), proc=tmp_path))
+    assert found.level is (WARNING if os.geteuid() == 0 else OK)
+    assert process_checks._owner(replace(patient(state), proc=tmp_path), 7) == os.geteuid()
+    assert process_checks._owner(replace(patient(state), proc=tmp_path), 8) is None
