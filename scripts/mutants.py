@@ -3,7 +3,7 @@
 `make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails that passes without it,
 or never ends. All quick tests of the room, and the test files that name a module with a mutant, run once without a mutant; those
 that fail are named and left out. That run notes which functions each test calls (`called_functions.py`), and what it noted is
-kept in `.cache/mutants/` for test files that stay as they are, until the package or a helper of the tests changes.
+kept in `.cache/mutants/` for test files that stay as they are, until the room or a helper of the tests changes.
 
 Then each mutant meets the tests that call the function it is in, or, where imports alone call it, those of files that name its
 module: first those of files that name its module, in each file the quickest first. A test that fails is run once more without the
@@ -192,7 +192,7 @@ class Trial:
         self.red |= {*outcome.failed, *copy.collected.failed}
         found = {test: noted.get(test) or outcome.calls[test] for test in copy.collected.tests if test not in self.red}
         self._callers, self._green = callers(found), sorted(found, key=lambda test: found[test][0])
-        return found
+        return {test: noted[test] for test in noted if test not in self.red} | found
 
     def killed_by(self, mutant: Mutant) -> str:
         """Returns what noticed the mutant; nothing did where that is an empty string or begins with `TOO_LATE`."""
@@ -262,16 +262,14 @@ class Notes:
     """What is known of a room's tests from earlier runs.
 
     Args:
-        file: where it is kept.
+        file: where it is kept, named for the room.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        read = [
-            *(ROOT / "gatewayfilter").rglob("*.py"),
-            *(ROOT / "tests").rglob("*.py"),
-            ROOT / "scripts" / "called_functions.py",
-        ]
+        module = ROOT / "gatewayfilter" / f"{file.stem}.py"
+        room = [module] if module.is_file() else [*module.with_suffix("").rglob("*.py")]
+        read = [*room, *(ROOT / "tests").rglob("*.py"), ROOT / "scripts" / "called_functions.py"]
         tests = {path for path in read if path.name.startswith("test_")}
         self._checkout = _digest(*sorted({*read} - tests))
         self._tests = {str(path.relative_to(ROOT)): _digest(path) for path in tests}

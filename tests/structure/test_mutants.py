@@ -159,7 +159,7 @@ def test_a_test_that_fails_by_itself_kills_nothing(checkout: Path, tmp_path: Pat
 
 
 def test_what_is_noted_holds_until_files_change(checkout: Path) -> None:
-    file = checkout / "noted.json"
+    file = checkout / "room.json"
     noted = {f"{FILE}::test_first": (1.0, [(MODULE, 4)])}
     Notes(file).write(noted)
     assert Notes(file).read().keys() == noted.keys()
