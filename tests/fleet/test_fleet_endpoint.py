@@ -90,6 +90,13 @@ def test_reports_are_taken_once_a_minute(served: Served) -> None:
         assert transport.report(b"x" * 5_000) == 413
         assert transport.report(write_report(REPORT)) == 204
         assert transport.report(write_report(REPORT)) == 429
+    with closing(served.transport()) as transport:
+        connections = []
+        for _ in range(3):
+            assert transport.report(b"{}") == 400
+            connections.append(transport._connection)
+        assert connections[0] is not None
+        assert connections == [connections[0]] * 3  # one is enough
     served.board.write({"north"})
     assert read_board(served.board._path)["north"][1] == REPORT
 

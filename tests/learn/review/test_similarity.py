@@ -30,6 +30,23 @@ def test_other_texts_and_other_titles_are_not_alike() -> None:
     assert not are_alike("Casino bonus", simhash(ENGLISH), "Weather report", simhash(ENGLISH))
 
 
+@pytest.mark.parametrize(
+    ("title", "other", "bits", "alike"),
+    [
+        ("abcd", "abcd", 0, True),
+        ("abcd", "abcd", ALIKE_BITS, True),
+        ("abcd", "abcd", ALIKE_BITS + 1, False),
+        ("abcd", "abce", 0, True),  # two pairs of four in common
+        ("abcd", "abxy", 0, False),  # one of five
+        ("", "", 0, True),
+    ],
+)
+def test_the_bounds_of_likeness(title: str, other: str, bits: int, *, alike: bool) -> None:
+    assert are_alike(title, (1 << 63) | 1, other, ((1 << 63) | 1) ^ (((1 << bits) - 1) << 20)) is alike
+    assert not are_alike(title, 0, other, 1)
+    assert not are_alike(title, 1, other, 0)
+
+
 @pytest.mark.parametrize("short", ["", "abc", "  \n a b c d"])
 def test_what_is_too_short_is_like_nothing(short: str) -> None:
     assert simhash(short) == 0
