@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,14 +38,15 @@ class Asked:
     ) -> tuple[int, dict[str, str], bytes]:
         fields = {"authorization": f"Bearer {self.token}" if token is None else token, **headers}
         sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
-        messages, coming = [], iter(bodies)
+        messages: list[Any] = []
+        coming = iter(bodies)
 
         async def receive() -> dict[str, object]:
             for body in coming:
                 return {"type": "http.request", "body": body, "more_body": True} if body else {"type": "http.request"}
             return await asyncio.Future()
 
-        async def send(message: object) -> None:
+        async def send(message: Any) -> None:
             messages.append(message)
 
         asyncio.run(self.endpoint({"type": "http", "path": path, "method": method, "headers": sent}, receive, send))

@@ -201,9 +201,9 @@ def test_whether_the_dashboard_has_tls(listen: str, tls: WebTls, *, used: bool) 
 def test_what_is_on() -> None:
     assert not OidcSettings().is_on
     assert OidcSettings(issuer="https://a", client_id="f").is_on is True
-    assert [OidcSettings(**values).maps_roles for values in ({}, {"admin_values": ("a",)}, {"viewer_values": ("a",)})] == [
-        *(False, True, True)
-    ]
+    assert [
+        OidcSettings.model_validate(values).maps_roles for values in ({}, {"admin_values": ("a",)}, {"viewer_values": ("a",)})
+    ] == [*(False, True, True)]
     every = {"webhook_url": "http://a", "ntfy_url": "http://b", "smtp_host": "c", "mail_to": ("a@b",), "command": ("d",)}
     assert NotifySettings.model_validate(every).channel_names == ("webhook", "ntfy", "mail", "command")
     assert NotifySettings(smtp_host="c").channel_names == ()

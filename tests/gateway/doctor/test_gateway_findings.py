@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import socket
 import threading
 import time
@@ -11,9 +12,12 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter import compiled
 from gatewayfilter.errors import GatewayError
-from gatewayfilter.gateway.control import GatewayState, GatewayStatus
+from gatewayfilter.gateway.control import Gateway, GatewayState, GatewayStatus
 from gatewayfilter.gateway.doctor import Level, Patient, network_checks, process_checks
+from gatewayfilter.gateway.nft import Kernel
+from gatewayfilter.gateway.runtime_state import RuntimeStateFile
 from tests.gateway.doctor.doctor_state import patient, running, says
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -31,8 +35,8 @@ def gateway(state: Path, **sections: Any) -> Patient:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The switches of a kernel."""
     switches = {"net/ipv4/ip_forward": "1", "net/ipv6/conf/all/forwarding": "1"}
-    monkeypatch.setattr(network_checks.Kernel, "switch", lambda _, name: switches.get(name))
-    monkeypatch.setattr(network_checks.shutil, "which", lambda *_, **__: "/usr/sbin/nft")
+    monkeypatch.setattr(Kernel, "switch", lambda _, name: switches.get(name))
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "/usr/sbin/nft")
     monkeypatch.setattr(network_checks, "make_plan", lambda _: object())
     return switches
 
@@ -61,10 +65,10 @@ def test_the_firewall_of_a_gateway(
             raise answer
         return answer
 
-    monkeypatch.setattr(network_checks.Gateway, "status", status)
+    monkeypatch.setattr(Gateway, "status", status)
     found = network_checks.firewall(gateway(state))
     assert (found.check, found.level, found.words) == ("firewall", level, words)
-    monkeypatch.setattr(network_checks.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     missing = network_checks.firewall(gateway(state))
     assert (missing.level, missing.words) == (ERROR, "The command nft is missing.")
 
@@ -167,7 +171,7 @@ def test_quic_of_a_gateway_beside_the_proxy(state: Path, monkeypatch: pytest.Mon
     class Memory:
         quic_rejected = True
 
-    monkeypatch.setattr(network_checks.RuntimeStateFile, "read", lambda _: Memory)
+    monkeypatch.setattr(RuntimeStateFile, "read", lambda _: Memory)
     assert network_checks.quic(gateway(state)).words == "The gateway refuses it."
     Memory.quic_rejected = False
     assert [network_checks.quic(gateway(state, reject_quic=on)).level for on in (True, False)] == [ERROR, WARNING]
@@ -245,8 +249,8 @@ def test_the_file_limit_of_a_user(state: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_is_compiled(
     state: Path, monkeypatch: pytest.MonkeyPatch, missing: dict[str, str], level: Level, words: str, *, pure: bool
 ) -> None:
-    monkeypatch.setattr(process_checks.compiled, "in_use", lambda: {"gatewayfilter.a._c": ""} | missing)
-    monkeypatch.setattr(process_checks.compiled, "is_forbidden", lambda: pure)
+    monkeypatch.setattr(compiled, "in_use", lambda: {"gatewayfilter.a._c": ""} | missing)
+    monkeypatch.setattr(compiled, "is_forbidden", lambda: pure)
     found = process_checks.compiled_code(patient(state))
     assert (found.level, found.words.startswith(words)) == (level, True)
 
