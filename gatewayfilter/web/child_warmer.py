@@ -1,4 +1,4 @@
-"""What is made ready ahead: child processes when a person opens a page, the first pages when somebody opens the one to log in.
+"""What is made ready ahead: the first pages at the start, and when somebody opens the one to log in; child processes after that.
 
 The first check of a URL does not wait for a start, nor the first page for what it reads.
 """
@@ -10,32 +10,33 @@ import time
 from typing import Final
 
 from fastapi import Request
+from starlette.types import ASGIApp
 
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
-from gatewayfilter.web.page_warmer import read_ahead, warm_pages
-from gatewayfilter.web.rendering.pages import language_of, pages_of_process
+from gatewayfilter.web.page_warmer import warm_pages
+from gatewayfilter.web.rendering.pages import language_of
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
 
 _PREPARE: Final = "gatewayfilter.web.access.check_job:prepare"
 _FIRST_LANGUAGE: Final = "en"
-"""Of the templates that are read before anybody has asked for a page; those of others are, when somebody logs in."""
+"""Of the pages that are made ready before anybody has asked for one; those of others are, when somebody logs in."""
 _LOG_IN: Final = "/login"
 _GREET_S: Final = 60.0
 """Seconds between two times that the page to log in makes pages ready: everybody who reaches the dashboard may open it."""
-_AFTER_S: Final = 0.1
-"""The page that was asked for comes first; the children have a lower priority anyway."""
+_AFTER_S: Final = 1.0
+"""From a person's first page to the start of children: it comes first, with its files."""
 
 
 class ChildWarmer:
-    """Starts the children of `WebServices` in the background, when none runs.
+    """Starts the children of `WebServices`, and asks for the first pages, in the background.
 
     Args:
         services: with the child processes, and the OpenAPI document that another one makes.
-        after_s: seconds until it begins.
+        after_s: seconds until children are started.
     """
 
     def __init__(self, services: WebServices, after_s: float = _AFTER_S) -> None:
@@ -43,33 +44,34 @@ class ChildWarmer:
         self._after_s = after_s
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
-        self._greeted_at = -_GREET_S
+        self._app: ASGIApp | None = None
+        self._greeted_at: dict[str, float] = {}
 
-    def begin(self) -> None:
-        """Makes the first pages ready, then starts the child that checks URLs in the background: before the dashboard answers.
+    def begin(self, app: ASGIApp) -> None:
+        """Makes the first pages ready, and starts the child that checks URLs; returns at once.
 
-        Whoever opens it after the filter has started asks why something was blocked, or not. Without work the child ends.
-        Whatever fails is logged: the dashboard starts without it.
+        Whoever opens the dashboard after the filter has started asks why something was blocked, or not. Without work the child
+        ends.
+
+        Args:
+            app: the application that has the pages.
         """
-        try:
-            read_ahead(self._services, pages_of_process(), _FIRST_LANGUAGE)
-            job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
-            threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
-        except Exception:  # noqa: BLE001  whatever it is, pages can do without
-            _log.exception("the first pages were not made ready")
+        self._app = app
+        job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
+        threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
+        self.greet(_FIRST_LANGUAGE)
 
     def greet(self, language: str) -> None:
-        """Makes the first pages of a person who logs in ready, at most once a minute; returns at once.
+        """Makes the first pages of a person who logs in ready, at most once a minute in a language; returns at once.
 
         The children wait for somebody who is logged in: they take 150 MB each.
         """
         with self._lock:
             now = time.monotonic()
-            if now < self._greeted_at + _GREET_S:
+            if self._app is None or now < self._greeted_at.get(language, -_GREET_S) + _GREET_S:
                 return
-            self._greeted_at = now
-        pages = pages_of_process()
-        threading.Thread(target=warm_pages, args=(self._services, pages, language), name="page-warmer", daemon=True).start()
+            self._greeted_at[language] = now
+        threading.Thread(target=_warm, args=(self._app, language), name="page-warmer", daemon=True).start()
 
     def wake(self) -> None:
         """Starts what does not run; returns at once."""
@@ -100,6 +102,13 @@ class ChildWarmer:
             services.openapi_document()
         except GatewayFilterError as error:
             _log.info("the OpenAPI document was not made ahead: %s", error)
+
+
+def _warm(app: ASGIApp, language: str) -> None:
+    try:
+        warm_pages(app, language)
+    except Exception:  # noqa: BLE001  whatever it is, pages can do without
+        _log.exception("the first pages were not made ready")
 
 
 def _begin(child: ChildProcess, job: str, value: object) -> None:

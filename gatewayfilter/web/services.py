@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gatewayfilter import wiring
+import fastapi
+
+from gatewayfilter import __version__, wiring
 from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.engine.policies.service_index import ServiceIndex
 from gatewayfilter.model import Service
+from gatewayfilter.private_files import replace_file
 from gatewayfilter.store import Store
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, DashboardAccess
@@ -216,16 +221,30 @@ class WebServices:
         return SharedBatches(LiveLog(self.store.log))
 
     def openapi_document(self) -> bytes:
-        """Returns the OpenAPI document as JSON, compressed by zlib. A child process of its own makes it, with 90 MB.
+        """Returns the OpenAPI document as JSON, compressed by zlib. A child process of its own makes it once for a release.
 
         Raises:
             ClassifyError: the child could not.
         """
         with self._documenting:
             if not self._document:
-                with closing(ChildProcess(_DOCUMENT_TIMEOUT_S)) as child:
-                    self._document = child.run("gatewayfilter.web.app:compressed_document")
+                self._document = self._kept_document()
         return self._document
+
+    def _kept_document(self) -> bytes:
+        path = self.settings.data_dir / "cache" / f"openapi-{_program_digest()}.z"
+        with suppress(OSError, zlib.error):
+            kept = path.read_bytes()
+            zlib.decompress(kept)  # a damaged one is made again
+            return kept
+        with closing(ChildProcess(_DOCUMENT_TIMEOUT_S)) as child:
+            made: bytes = child.run("gatewayfilter.web.app:compressed_document")
+        with suppress(OSError):  # on a full or read-only disk it is made again after the next start
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            for older in path.parent.glob("openapi-*.z"):
+                older.unlink()
+            replace_file(path, made)
+        return made
 
     def exposition(self) -> bytes:
         """Returns the counters of all processes in the exposition format of Prometheus; totals outlive their restarts."""
@@ -298,6 +317,14 @@ class _SourceUndo:
 
         worker = self._services.source_worker
         return SourceUndo(self._services.settings, lambda found: worker.start("put_back", "", found)).take_back(pairs)
+
+
+def _program_digest() -> str:
+    """Returns a digest that changes with the version of the program and with its files, in a checkout."""
+    found = hashlib.sha256(f"{__version__} {fastapi.__version__}".encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(f"{path.name} {_stamp(path)}".encode())
+    return found.hexdigest()[:16]
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -1,6 +1,8 @@
 """Children that are started ahead: by a person's page alone, in the background, and never twice."""
 
+import re
 import threading
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +13,10 @@ from fastapi import Request
 
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import WebSession
+from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
-from gatewayfilter.web.page_warmer import warm_pages
-from gatewayfilter.web.rendering.pages import pages_of_process
+from gatewayfilter.web.page_warmer import FIRST, warm_pages
+from gatewayfilter.web.services import WebServices
 from tests.e2e.e2e_gateway import until
 from tests.web.web_fakes import ADMIN, Always, Dashboard, dashboard
 
@@ -81,38 +84,66 @@ def test_a_page_of_a_person_wakes_them(
 ) -> None:
     woken_times: list[int] = []
     warmer = ChildWarmer(web.services)
-    monkeypatch.setattr("gatewayfilter.web.child_warmer.warm_pages", lambda *_: None)
     monkeypatch.setattr(ChildWarmer, "wake", lambda _: woken_times.append(1))
     scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "query_string": b"", "server": ("a", 1)}
     assert WakingAuthenticator(Always(identity), warmer).identify(Request(scope)) == identity
     assert len(woken_times) == count
 
 
-def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ChildWarmer, "wake", lambda _: None)
-    warmer, loaded = ChildWarmer(web.services), list[str]()
-    made = pages_of_process()
-    monkeypatch.setattr(made, "load", lambda language, _: loaded.append(language))
-    warmer.greet("zh")
-    warmer.greet("zh")  # once a minute, whoever asks
-    until("the counts", lambda: loaded and not [one for one in threading.enumerate() if one.name == "page-warmer"])
-    assert loaded == ["zh"]
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The languages in which the first pages were asked for; none is."""
+    found: list[str] = []
+    monkeypatch.setattr("gatewayfilter.web.child_warmer.warm_pages", lambda _, language: found.append(language))
+    return found
 
 
-def test_pages_that_are_made_ready_exist(web: Dashboard) -> None:
-    warm_pages(web.services, pages_of_process(), "en")  # raises for a template that is gone
+def idle() -> bool:
+    return not [one for one in threading.enumerate() if one.name in {"page-warmer", "child-warmer"}]
 
 
-def test_the_start_makes_pages_ready_and_starts_the_checks_alone(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_makes_pages_ready_and_starts_the_checks_alone(
+    web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     children = {name: Recorder() for name in ("checker", "child", "editing")}
     for name, child in children.items():
         monkeypatch.setattr(web.services, name, child)
-    loaded = list[str]()
-    monkeypatch.setattr(pages_of_process(), "load", lambda language, _: loaded.append(language))
-    ChildWarmer(web.services).begin()
-    assert loaded == ["en"]  # when it returns
-    until("the child", lambda: children["checker"].jobs)
-    assert [child.jobs for child in children.values()] == [["prepare"], [], []]
+    warmer = ChildWarmer(web.services)
+    warmer.greet("en")  # there is no application yet
+    warmer.begin(web.client.app)
+    until("both", lambda: asked and children["checker"].jobs)
+    until("no other", idle)
+    assert (asked, [child.jobs for child in children.values()]) == (["en"], [["prepare"], [], []])
+
+
+def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web.services, "checker", Recorder())
+    warmer = ChildWarmer(web.services)
+    warmer.begin(web.client.app)
+    for language in ("zh", "zh", "en"):  # once a minute in a language, whoever asks
+        warmer.greet(language)
+    until("the pages", idle)
+    assert sorted(asked) == ["en", "zh"]
+
+
+def test_pages_that_are_made_ready_are_those_that_a_person_opens(tmp_path: Path) -> None:
+    with dashboard(tmp_path, None) as board:
+        shown: list[tuple[str, str]] = []
+        pages = board.client.app.__dict__["_app"]  # behind the gate
+
+        async def watched(scope: Any, receive: Any, send: Any) -> None:
+            async def noted(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    shown.append((scope["path"], str(message["status"])))
+                elif b"<html" in message["body"]:
+                    shown.append((scope["path"], re.findall(r'<html lang="(.+?)"', message["body"].decode())[0]))
+                await send(message)
+
+            await pages(scope, receive, noted)
+
+        warm_pages(watched, "zh")
+        assert shown == [(path, one) for path in FIRST for one in ("200", "zh-Hans-CN")]
+        assert board.client.get("/log").status_code == 303  # nobody else became somebody
 
 
 def test_the_dashboard_starts_whatever_fails_ahead_of_it(
@@ -121,7 +152,30 @@ def test_the_dashboard_starts_whatever_fails_ahead_of_it(
     def fail(*_: object) -> None:
         raise KeyError("a template")
 
-    monkeypatch.setattr(pages_of_process(), "load", fail)
-    ChildWarmer(web.services).begin()
+    monkeypatch.setattr(web.services, "checker", Recorder())
+    monkeypatch.setattr("gatewayfilter.web.child_warmer.warm_pages", fail)
+    ChildWarmer(web.services).begin(web.client.app)
+    until("the end", idle)
     assert "the first pages were not made ready" in caplog.text
     assert "a template" in caplog.text
+
+
+def test_the_reference_is_made_once_for_a_release(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(_: ChildProcess, job: str) -> bytes:
+        made.append(job)
+        return zlib.compress(b"{}")
+
+    monkeypatch.setattr(ChildProcess, "run", make)
+    loaded, store = web.services.loaded, web.services.store
+    folder = web.services.settings.data_dir / "cache"
+    folder.mkdir(exist_ok=True)
+    (folder / "openapi-of-before.z").write_bytes(b"old")
+    for _ in range(2):
+        assert zlib.decompress(WebServices(loaded, store).openapi_document()) == b"{}"
+    (kept,) = folder.glob("openapi-*.z")
+    assert (len(made), kept.stat().st_mode & 0o777) == (1, 0o600)
+    kept.write_bytes(b"damaged")
+    assert zlib.decompress(WebServices(loaded, store).openapi_document()) == b"{}"
+    assert len(made) == 2

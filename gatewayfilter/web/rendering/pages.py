@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -92,11 +92,6 @@ class Pages:
             own = folder / language  # what a filter makes of a constant is in the code
             own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = FileSystemBytecodeCache(str(own))
-
-    def load(self, language: str, names: Sequence[str]) -> None:
-        """Reads templates of a language ahead, by their paths below `templates/`."""
-        for name in names:
-            self._environments[language].get_template(name)
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language, with times in the filter's time zone."""
