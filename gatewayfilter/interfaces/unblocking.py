@@ -129,6 +129,10 @@ class UnblockRequests(UnblockRequestStore, Protocol):
         """Returns the open requests, the newest first."""
         ...
 
+    def open_count(self) -> int:
+        """Returns the number of open requests."""
+        ...
+
     def complete(self, request_id: int) -> UnblockRequest | None:
         """Closes an open request, and others for the same page. Returns it, `None` when there was none."""
         ...

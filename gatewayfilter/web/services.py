@@ -290,6 +290,14 @@ class WebServices:
         found: tuple[int, int] = self.checker.run(job, pickle.dumps(self.settings), self.clock())
         return found
 
+    def waiting(self) -> dict[str, int]:
+        """Returns what waits for a person, by the key of its entry in the navigation. A fifth of a millisecond.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        return {"requests": self.store.unblock.open_count(), "review": self.store.reviews.open_count()}
+
     def clients(self) -> LogClients:
         """Returns the names of clients in the log, some seconds old at most.
 

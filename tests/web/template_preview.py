@@ -37,6 +37,7 @@ def environment(prefix: str = "/static/") -> Environment:
     found.filters["category"] = lambda code: code.title()
     found.filters["told"] = lambda sentence: Told(sentence, is_english=True)
     found.globals["static"] = lambda path: prefix + path
+    found.globals["languages"] = {"en": "English", "zh": "简体中文"}
     return found
 
 
@@ -55,5 +56,6 @@ def page_context(**more: object) -> dict[str, Any]:
         "zone": "UTC",
         "now": 1_800_000_000,
         "request_path": "/",
+        "here": "/",
         "flashes": [],
     } | more

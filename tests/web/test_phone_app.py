@@ -1,5 +1,6 @@
 """The dashboard on a phone: installed as an app, a request answered from its message, and a filter that does not answer."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -45,7 +46,10 @@ def test_it_can_be_installed(page: Page) -> None:
     session = page.context.new_cdp_session(page)
     manifest = session.send("Page.getAppManifest")
     assert manifest["errors"] == []
-    assert manifest["url"].endswith("/manifest.webmanifest")
+    is_chinese = page.locator("html").get_attribute("lang") == "zh-Hans-CN"
+    assert manifest["url"].endswith("/manifest.zh.webmanifest" if is_chinese else "/manifest.webmanifest")
+    names = [one["name"] for one in json.loads(manifest["data"])["shortcuts"]]
+    assert names == (["请求", "日志"] if is_chinese else ["Requests", "Log"])
     errors = [one["errorId"] for one in session.send("Page.getInstallabilityErrors")["installabilityErrors"]]
     assert errors in ([], ["in-incognito"])  # as every context of a test is
     for path in ("/", "/requests", "/log"):  # where it starts, and its shortcuts

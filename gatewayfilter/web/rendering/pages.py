@@ -1,9 +1,10 @@
 """Pages from templates, in the language and theme of the request."""
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,7 +23,7 @@ from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.message_texts import MessageTexts
-from gatewayfilter.web.rendering.navigation import entries_for
+from gatewayfilter.web.rendering.navigation import Waiting, entries_for
 from gatewayfilter.web.rendering.pacing import FRAME_S, is_navigation, paced
 from gatewayfilter.web.services import WebServices
 
@@ -30,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 LANGUAGE_COOKIE: Final = "language"
 THEME_COOKIE: Final = "theme"
+WAITING: Final = "gatewayfilter-waiting"
+"""A header field of parts of pages that answer a change: what waits for a person now, by the key of its entry, as JSON."""
 _KEPT_TEMPLATES: Final = 40
 """Templates of a language in memory, partials included; a further one takes a millisecond to read again."""
 _SENTENCES: Final = frozenset({"problem", "error", "detail"})
@@ -77,6 +80,7 @@ class Pages:
         environment.filters["explained"] = ExplanationTexts(language, translated, titles)
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__
+        environment.globals["languages"] = LANGUAGES
         return environment
 
     def keep_small(self, folder: Path) -> None:
@@ -113,8 +117,8 @@ class Pages:
         Args:
             request: whose language, theme and identity count.
             template: its path below `templates/`.
-            context: its variables, beside `identity`, `csrf`, `nav`, `active`, `language`, `theme`, `fmt`, `now`, `zone`,
-                `request_path`.
+            context: its variables, beside `identity`, `csrf`, `nav`, `counts`, `active`, `language`, `theme`, `fmt`, `now`,
+                `zone`, `request_path`, `here`.
         """
         language = language_of(request)
         values = {**self._shared(request, language), **self._translated(language, context)}
@@ -162,6 +166,7 @@ class Pages:
             "identity": identity,
             "csrf": identity.csrf if identity else "",
             "nav": entries_for(int(identity.role)) if identity else (),
+            "counts": Waiting(partial(_waiting, request)),
             "active": "",
             "language": language,
             "locale": LOCALES[language].replace("_", "-"),
@@ -170,6 +175,7 @@ class Pages:
             "zone": request.app.state.services.zone_name,
             "now": time.time(),
             "request_path": request.url.path,
+            "here": _here(request),
         }
 
     def _translated(self, language: str, context: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +189,26 @@ class Pages:
 
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
-        return HTMLResponse(self.fragment(request, template, **context), status)
+        answer = HTMLResponse(self.fragment(request, template, **context), status)
+        if request.method == "POST" and is_partial(request):
+            answer.headers[WAITING] = json.dumps(_waiting(request))
+        return answer
+
+
+def _waiting(request: Request) -> dict[str, int]:
+    """Returns what waits for a person; nothing where the database refuses: the page tells of that, if it needs it."""
+    services: WebServices = request.app.state.services
+    try:
+        return services.waiting()
+    except StoreError:
+        return {}
+
+
+def _here(request: Request) -> str:
+    """Returns the path and query of a page that can be opened again; the start where it answers a form."""
+    if request.method != "GET":
+        return "/"
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _counted(ngettext: Callable[..., str]) -> Callable[..., str]:

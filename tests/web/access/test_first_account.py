@@ -47,6 +47,19 @@ def test_it_is_made_on_this_machine(dashboard: Accounted) -> None:
     assert dashboard.browser().post("/setup", data=FORM | {"name": "eve"}).status_code == 409
 
 
+def test_its_language_is_chosen_on_the_page(dashboard: Accounted) -> None:
+    browser = dashboard.browser()
+    page = browser.get("/setup").text
+    assert '<html lang="en-GB"' in page
+    assert 'value="zh" lang="zh">简体中文</button>' in page
+    chosen = browser.post("/language", data={"language": "zh", "back": "/setup"})
+    assert (chosen.status_code, chosen.headers["location"]) == (303, "/setup")
+    assert 'value="en" lang="en">English</button>' in browser.get("/setup").text
+    browser.post("/setup", data=FORM)
+    (account,) = dashboard.services.store.accounts.all()
+    assert account.language == "zh"
+
+
 @pytest.mark.parametrize(
     ("change", "status", "sentence"),
     [

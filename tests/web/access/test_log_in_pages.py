@@ -66,6 +66,21 @@ def test_no_log_in_leads_to_another_site(target: str, dashboard: Accounted) -> N
         assert browser.get("/login", params={"next": target}).headers["location"] == "/"
 
 
+def test_the_language_is_chosen_before_the_log_in(dashboard: Accounted) -> None:
+    dashboard.add("ada")
+    browser = dashboard.browser()
+    browser.headers["accept-language"] = "zh-CN"
+    page = browser.get("/login?next=/log").text
+    assert ">登录</button>" in page
+    assert 'name="back" value="/login?next=/log"' in page
+    chosen = browser.post("/language", data={"language": "en", "back": "/login?next=/log"})
+    assert (chosen.status_code, chosen.headers["location"]) == (303, "/login?next=/log")
+    assert {"httponly", "samesite=strict"} <= {part.strip().lower() for part in chosen.headers["set-cookie"].split(";")}
+    assert ">Log in</button>" in browser.get("/login").text
+    assert "set-cookie" not in browser.post("/language", data={"language": "xx"}).headers
+    assert browser.post("/language", data={"language": "zh", "back": "//evil.example/"}).headers["location"] == "/"
+
+
 def test_a_session_that_was_planted_is_not_taken_over(dashboard: Accounted) -> None:
     """Fixation: the session after a log-in is always a new one, and the one before it ends."""
     dashboard.add("ada")

@@ -15,12 +15,13 @@ pytestmark = pytest.mark.slow
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 PUBLIC = {
     ("POST", "/api/v1/session"),
+    ("POST", "/language"),
     ("POST", "/login"),
     ("POST", "/login/code"),
     ("POST", "/logout"),
     ("POST", "/setup"),
 }
-"""They make a log-in, or end one."""
+"""They make a log-in, or end one, or set a cookie of the browser alone."""
 VIEWER = {
     ("POST", "/account/language"),
     ("POST", "/account/sessions/end"),

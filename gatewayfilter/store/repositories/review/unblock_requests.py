@@ -60,6 +60,7 @@ class SqlUnblockRequests:
         self._lists = lists
         self._links = links
         self._other = PreparedQuery(database, _OTHER)
+        self._counted = -1, 0
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
         """Records requests; a repeated one is counted, one beyond the limits dropped. Returns the number of new ones.
@@ -84,6 +85,16 @@ class SqlUnblockRequests:
     def open_requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
         """Returns the open requests, the newest first."""
         return self._select(_OPEN, limit)
+
+    def open_count(self) -> int:
+        """Returns the number of open requests. Some 15 µs while none has changed since the last call."""
+        version, number = self._counted
+        if version < 0 or not self._other.has_none(version):
+            with self._database.read() as connection:
+                version = newest_version(connection)  # before the count: what comes meanwhile is counted again next time
+                number = int(connection.scalar(_COUNT_OPEN) or 0)
+            self._counted = version, number
+        return number
 
     def requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
         """Returns open and decided requests, the newest first."""

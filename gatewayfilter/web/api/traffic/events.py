@@ -38,9 +38,8 @@ class _Watch:
 
     def state(self) -> str:
         """Returns the event `state`."""
-        store = self.services.store
-        counts = {"requests": len(store.unblock.open_requests()), "reviews": store.reviews.open_count()}
-        return event("state", json.dumps(counts))
+        waiting = self.services.waiting()
+        return event("state", json.dumps({"requests": waiting["requests"], "reviews": waiting["review"]}))
 
 
 @router.get("", operation_id="watch_events", response_class=StreamingResponse)

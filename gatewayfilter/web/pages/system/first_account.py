@@ -11,7 +11,8 @@ from gatewayfilter.model import Actor, Via
 from gatewayfilter.use_cases.access.dashboard_access import needs_setup_code
 from gatewayfilter.web.access.cookies import set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.catalogs import LANGUAGES
+from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render
 from gatewayfilter.web.routers import PageRouter
 
 router = PageRouter()
@@ -48,6 +49,9 @@ def create(
     except AccountError as error:
         field = "name_error" if "name of an account" in str(error) else "password_error"
         return _form(request, services, 422, name=name, code=code, **{field: str(error)})
+    language = request.cookies.get(LANGUAGE_COOKIE, "")
+    if language in LANGUAGES and result.account is not None:  # chosen on this page
+        access.accounts.set_language(result.account, language)
     answer = RedirectResponse("/setup/purpose", 303)
     set_log_in(request, answer, result)
     return answer

@@ -1,7 +1,7 @@
-"""`/login` and `/logout`."""
+"""`/login` and `/logout`, and the language of the pages before them."""
 
 import math
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -11,12 +11,15 @@ from gatewayfilter.web.access.cookies import end_session, set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import current
 from gatewayfilter.web.access.redirects import own_path
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.catalogs import LANGUAGES
+from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render
 from gatewayfilter.web.routers import PageRouter
 
 router = PageRouter()
 
 Text = Annotated[str, Form(max_length=2_000)]
+
+_YEAR_S: Final = 365 * 86_400
 
 
 @router.get("/login")
@@ -41,6 +44,16 @@ def log_in_with_code(request: Request, services: Services, pending: Text = "", c
     """Completes a log-in with a one-time code or a recovery code."""
     result = services.access.log_in.with_code(pending, code, source_of(request))
     return _answer(request, services, result, own_path(next), code_was_wrong=True)
+
+
+@router.post("/language")
+def set_language(request: Request, language: Text = "", back: Text = "/") -> Response:
+    """Sets the language of pages in this browser, for whoever has no account yet, or is not logged in."""
+    answer = RedirectResponse(own_path(back), 303)
+    if language in LANGUAGES:
+        tls = bool(request.app.state.tls)
+        answer.set_cookie(LANGUAGE_COOKIE, language, max_age=_YEAR_S, path="/", secure=tls, httponly=True, samesite="strict")
+    return answer
 
 
 @router.post("/logout")

@@ -44,9 +44,8 @@ class TopRow:
 def show_overview(request: Request, services: Services, identity: Viewer, span: Annotated[Span, Query()] = Span.DAY) -> Response:
     """Returns the overview."""
     waiting = services.store.unblock.open_requests()
-    counts = {"requests": len(waiting), "review": services.store.reviews.open_count()}
     content = partial(_content, request, services, identity, span, waiting)
-    return render_early(request, "traffic/overview.html", content, active="today", counts=counts)
+    return render_early(request, "traffic/overview.html", content, active="today")
 
 
 def _content(

@@ -11,6 +11,10 @@ document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-CSRF-Token"] = meta("csrf");
 });
 document.addEventListener("htmx:responseError", (event) => notify(problemOf(event.detail.xhr)));
+document.addEventListener("htmx:afterRequest", (event) => {
+  const waiting = event.detail.xhr.getResponseHeader("gatewayfilter-waiting");
+  if (waiting) showWaiting(JSON.parse(waiting));
+});
 document.addEventListener("htmx:sendError", () => notify(document.body.dataset.offline || "The filter does not answer."));
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id === "drawer-body") openDrawer();
@@ -21,6 +25,15 @@ document.addEventListener("htmx:afterSwap", (event) => {
 function problemOf(xhr) {
   const found = new DOMParser().parseFromString(xhr.responseText, "text/html").querySelector("[role=alert]");
   return found?.textContent.trim() || `${xhr.status} ${xhr.statusText}`;
+}
+
+// What waits for a person, beside its entries of the rail and the bar.
+function showWaiting(numbers) {
+  for (const place of document.querySelectorAll("[data-count]")) {
+    const number = numbers[place.dataset.count] ?? 0;
+    place.textContent = number.toLocaleString(language);
+    place.hidden = number === 0;
+  }
 }
 
 // Toasts: they go by themselves, but not under the pointer or the focus.

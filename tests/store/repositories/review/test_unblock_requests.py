@@ -158,6 +158,21 @@ def test_changes_are_followed(store: Store) -> None:
     assert len(store.unblock.changes(-1).requests) == 2
 
 
+def test_open_requests_are_counted_as_they_change(store: Store) -> None:
+    counted = [store.unblock.open_count()]
+    store.unblock.ask([ask(), ask(client="10.0.0.2", at=2.0), ask("http://b.example/", at=3.0)])
+    counted.append(store.unblock.open_count())
+    numbers = [request.request_id for request in store.unblock.open_requests()]
+    store.unblock.approve(numbers[:1], [rule()], scope="", until=None, word="", now=4.0)
+    counted.append(store.unblock.open_count())
+    store.unblock.deny(numbers[1:2], word="", now=5.0)
+    counted += [store.unblock.open_count(), store.unblock.open_count()]
+    store.unblock.reopen(numbers[:2], now=6.0)
+    counted.append(store.unblock.open_count())
+    store.unblock.complete(numbers[2])
+    assert [*counted, store.unblock.open_count()] == [0, 3, 2, 1, 1, 3, len(store.unblock.open_requests())]
+
+
 def test_completing_takes_the_page_off_for_everybody(store: Store) -> None:
     store.unblock.ask([ask(), ask(client="10.0.0.2"), ask(url="http://b.example/")])
     other, *_ = [found for found in store.unblock.open_requests() if found.url == "http://a.example/"]

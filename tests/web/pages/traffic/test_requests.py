@@ -65,6 +65,27 @@ def test_other_terms(tmp_path: Path) -> None:
         assert page.count("Take it back") == 4
 
 
+def test_what_waits_stands_beside_its_entries_on_every_page(tmp_path: Path) -> None:
+    with dashboard(tmp_path, APPROVER) as board:
+        store = board.services.store
+        assert _waiting(board.client.get("/log").text) == {("requests", "0", True), ("review", "0", True)}
+        first = ask(store)
+        ask(store, "http://b.example/")
+        add_task(store)
+        for path in ("/", "/log", "/rules", "/requests"):
+            assert _waiting(board.client.get(path).text) == {("requests", "2", False), ("review", "1", False)}, path
+        form = {"answer": "no", "seen": _seen(board.client.get(f"/requests/{first}").text)}
+        answered = board.client.post(f"/requests/{first}/answer", data=form, headers=HTMX)
+        assert answered.headers["gatewayfilter-waiting"] == '{"requests": 1, "review": 1}'
+        assert _waiting(board.client.get("/log").text) == {("requests", "1", False), ("review", "1", False)}
+
+
+def _waiting(page: str) -> set[tuple[str, str, bool]]:
+    """Returns key, number, and whether it is hidden, of the numbers beside entries of rail and bar."""
+    found = re.findall(r'<span class="count" data-count="(\w+)"( hidden)?>([^<]*)</span>', page)
+    return {(key, number, bool(hidden)) for key, hidden, number in found}
+
+
 def test_no_with_a_word_and_back_again(tmp_path: Path) -> None:
     with dashboard(tmp_path) as board:
         store = board.services.store
