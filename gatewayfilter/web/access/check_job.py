@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gatewayfilter import wiring
+from gatewayfilter.errors import SnapshotError
 from gatewayfilter.use_cases.url_check import UrlCheck, check_url
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_READ = 64 << 20
 """Bytes of lists that a search may read here: a slow disk reads them in some seconds, and checks of URLs wait for that."""
+
+_NO_LISTS: Final = "no lists are in force yet: the filter publishes them when it starts"
 
 
 def check(settings: bytes, request: Request, client: str, now: float, at: float | None) -> UrlCheck:
@@ -124,7 +127,10 @@ class _Checker:
     def _current(self) -> FilterEngine:
         newest = wiring.snapshot_folder(self._settings).current()
         if self._engine is None or newest != self._snapshot:
-            self._engine, self._snapshot = wiring.newest_engine(self._settings, clock=self._clock), newest
+            try:
+                self._engine, self._snapshot = wiring.newest_engine(self._settings, clock=self._clock), newest
+            except SnapshotError as error:
+                raise (SnapshotError(_NO_LISTS) if newest is None else error) from error
         self._follow(self._engine)
         return self._engine
 

@@ -63,6 +63,11 @@ class Formats:
         """Returns date and time to the second, for Unix seconds."""
         return format_datetime(self._local(at), "medium", tzinfo=self._zone, locale=self._locale)
 
+    def minute(self, at: float) -> str:
+        """Returns date and time to the minute, for Unix seconds."""
+        local = self._local(at)
+        return f"{format_date(local, 'medium', locale=self._locale)} {format_time(local, 'HH:mm', locale=self._locale)}"
+
     def day(self, at: float) -> str:
         """Returns the date of Unix seconds."""
         return format_date(self._local(at), "medium", locale=self._locale)

@@ -9,6 +9,7 @@ def _n(message: str) -> str:
 
 
 STATE_REFUSALS: Final = (
+    _n("no lists are in force yet: the filter publishes them when it starts"),
     _n("cannot use %(address)s: %(why)s"),
     _n("cannot read or write the list: %(detail)s"),
     _n("there is no such file"),

@@ -23,5 +23,6 @@ def test_a_small_process_loads_one_language_after_the_other(order: Sequence[str]
         assert small.number(41_200) == "41,200"
         for told in (small, whole):
             assert told.ago(0, 180) == {"en": "3 minutes ago", "zh": "3分钟前"}[language]
+            assert told.minute(90) == {"en": "1 Jan 1970 00:01", "zh": "1970年1月1日 00:01"}[language]
             assert told.day(0) == {"en": "1 Jan 1970", "zh": "1970年1月1日"}[language]
     assert len(copy["likely_subtags"]) == 2

@@ -18,13 +18,15 @@ from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Identity, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
-from gatewayfilter.web.rendering.pages import language_of, render_early
+from gatewayfilter.web.rendering.pages import gettext, language_of, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 
 _MOST_REQUESTS: Final = 3
+_LEARNED: Final = "learned:"
+"""Begins the name of what holds learned entries. Source: engine/snapshot/learned_records.py."""
 _NEW_S: Final = 86_400.0
 """How long a device counts as new."""
 _SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}
@@ -76,8 +78,16 @@ def _content(
         "who": _tops(found.clients, since, "client", lambda one: (one.name, fmt.percent(one.blocked_share))),
         "what": _tops(found.categories, since, "category", lambda one: (titles(one.name), "")),
         "where": _tops(found.sites, since, "site", lambda one: (one.name, "")),
-        "why": _tops(found.lists, since, "list", lambda one: (one.name, "")),
+        "why": _tops(found.lists, since, "list", lambda one: (list_words(request, one.name), "")),
     }
+
+
+def list_words(request: Request, name: str) -> str:
+    """Returns the name of a list, with a category's own title where pages of it were learned."""
+    category = name.removeprefix(_LEARNED)
+    if category == name:
+        return name
+    return gettext(request, "learned: %(category)s", category=CategoryTitles(language_of(request))(category))
 
 
 def _tops(shares: Sequence[LogShare], since: str, condition: str, told: Callable[[LogShare], tuple[str, str]]) -> list[TopRow]:

@@ -12,7 +12,7 @@ from gatewayfilter.use_cases.traffic.log_report import make_report
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.pages.traffic.log_rows import log_url
-from gatewayfilter.web.pages.traffic.overview import TopRow
+from gatewayfilter.web.pages.traffic.overview import TopRow, list_words
 from gatewayfilter.web.rendering.category_titles import CategoryTitles
 from gatewayfilter.web.rendering.pages import language_of, render_early
 from gatewayfilter.web.routers import PageRouter
@@ -54,7 +54,7 @@ def _content(request: Request, services: WebServices, span: ReportSpan) -> dict[
     tops = {
         name: [
             TopRow(
-                titles(one.name) if dimension is LogDimension.CATEGORY else one.name,
+                titles(one.name) if dimension is LogDimension.CATEGORY else list_words(request, one.name),
                 one.blocked,
                 log_url(**{name: one.name}, outcome="blocked", since="30d"),
             )
