@@ -131,19 +131,19 @@ def sign_in(browser: httpx2.Client) -> None:
         raise SystemExit(f"signing in gave {answer.status_code}")
 
 
-def paths(browser: httpx2.Client) -> Iterator[str]:
-    """Yields every page, every answer of the API, and some that are searched or filtered."""
+def paths(browser: httpx2.Client, *, api: bool = True) -> Iterator[str]:
+    """Yields every page, every answer of the API if wanted, and some that are searched or filtered."""
     for router in pages.routers():
         for route in router.routes:
             if "GET" in getattr(route, "methods", ()):
                 yield _filled(getattr(route, "path", "/"))
-    document = browser.get("/api/v1/openapi.json").json()
+    document = browser.get("/api/v1/openapi.json").json() if api else {"paths": {}}
     for path, methods in document["paths"].items():
         if "get" in methods:
             needed = [one["name"] for one in methods["get"].get("parameters", ()) if one["in"] == "query" and one.get("required")]
             query = "&".join(f"{name}={quote(NEEDED.get(name, '1'), safe='')}" for name in needed)
             yield f"{_filled(path)}?{query}" if query else _filled(path)
-    yield from MORE
+    yield from (path for path in MORE if api or not path.startswith("/api/"))
 
 
 def _filled(path: str) -> str:
@@ -151,9 +151,11 @@ def _filled(path: str) -> str:
 
 
 def _is_page(browser: httpx2.Client, path: str) -> bool:
-    """Returns whether a path is a page that a browser shows."""
+    """Returns whether a path is a page that a browser shows; not a part of one, which may be empty."""
     with browser.stream("GET", path) as answer:
-        return answer.status_code == 200 and answer.headers.get("content-type", "").startswith("text/html")
+        if answer.status_code != 200 or not answer.headers.get("content-type", "").startswith("text/html"):
+            return False
+        return next(answer.iter_text(), "").startswith("<!DOCTYPE")
 
 
 def visit(browser: httpx2.Client, web: WebProcess, timed: Timed) -> None:
@@ -229,7 +231,9 @@ def measure(state: Path, options: argparse.Namespace) -> None:
         if options.live:
             measure_live(state, web, browser, options.live)
         if options.browser or options.paint:
-            shown = [path for path in dict.fromkeys(paths(browser)) if _is_page(browser, path)] if options.paint else FIRST
+            shown = (
+                [path for path in dict.fromkeys(paths(browser, api=False)) if _is_page(browser, path)] if options.paint else FIRST
+            )
             measure_browser(state, web, browser, shown, options.browser)
 
 

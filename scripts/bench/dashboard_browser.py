@@ -15,6 +15,8 @@ from playwright.sync_api import Page, sync_playwright
 PLAIN: Final = "/healthz"
 """A word of plain text: what the browser itself takes."""
 _ROUNDS: Final = 5
+_LOOKS: Final = 2_000
+"""At a page that shows nothing yet."""
 _ARGUMENTS: Final = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--enable-precise-memory-info",
@@ -62,9 +64,11 @@ def _paint(times: Sequence[tuple[float, float]]) -> float:
 
 def _painted(page: Page, url: str) -> tuple[float, float]:
     page.goto(url)
-    while (paint := float(page.evaluate(_PAINT))) < 0:  # the page's policy lets no script be made of text that waits for it
+    for _ in range(_LOOKS):  # the page's policy lets no script be made of text that waits for it
+        if (paint := float(page.evaluate(_PAINT))) >= 0:
+            return paint, float(page.evaluate(_ANSWER))
         page.wait_for_timeout(5)
-    return paint, float(page.evaluate(_ANSWER))
+    raise SystemExit(f"{url} shows nothing")
 
 
 def _live(page: Page, state: Path, url: str, seconds: float) -> None:
