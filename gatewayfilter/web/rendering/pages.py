@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
@@ -24,7 +24,7 @@ from gatewayfilter.web.rendering.explanation_texts import ExplanationTexts
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.message_texts import MessageTexts
 from gatewayfilter.web.rendering.navigation import Waiting, entries_for
-from gatewayfilter.web.rendering.pacing import FRAME_S, is_navigation, paced
+from gatewayfilter.web.rendering.pacing import FRAME_S, LONG, is_navigation, paced
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
@@ -40,6 +40,7 @@ _SENTENCES: Final = frozenset({"problem", "error", "detail"})
 _THEMES: Final = frozenset({"light", "dark"})
 _FRAME_END: Final = '<div class="toolbar">'
 """In `base.html`: what stands before it is the same for every state of the filter."""
+_HTML: Final = "text/html; charset=utf-8"
 FAULT: Final = "a fault of the program; the log has it"
 
 
@@ -236,10 +237,18 @@ def language_of(request: Request) -> str:
     return best_language(request.headers.get("accept-language", ""), chosen)
 
 
-def render(request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
-    """Returns a page of the application that serves the request; as `Pages.page`."""
+def render(request: Request, template: str, /, status: int = 200, **context: Any) -> Response:
+    """Returns a page of the application that serves the request; as `Pages.page`.
+
+    A browser gets the frame of a long one first, and shows it while the rest comes.
+    """
     pages: Pages = request.app.state.pages
-    return pages.page(request, template, status, **context)
+    if not is_navigation(request):
+        return pages.page(request, template, status, **context)
+    frame, end, rest = pages.fragment(request, template, **context).partition(_FRAME_END)
+    if len(rest) < LONG:
+        return HTMLResponse(frame + end + rest, status)
+    return StreamingResponse(paced(iter((frame + end, rest)), FRAME_S), status, media_type=_HTML)
 
 
 def render_early(request: Request, template: str, later: Callable[[], dict[str, Any]], /, **context: Any) -> StreamingResponse:
@@ -248,7 +257,7 @@ def render_early(request: Request, template: str, later: Callable[[], dict[str, 
     parts = pages.parts(request, template, later, **context)
     # The frame is made before the answer begins: a fault in it is still answered as such.
     pause_s = FRAME_S if is_navigation(request) else 0.0
-    return StreamingResponse(paced(chain([next(parts)], parts), pause_s), media_type="text/html; charset=utf-8")
+    return StreamingResponse(paced(chain([next(parts)], parts), pause_s), media_type=_HTML)
 
 
 def gettext(request: Request, message: str, **values: object) -> str:

@@ -48,14 +48,16 @@ def test_the_time_that_the_rest_takes_is_part_of_the_pause(pauses: list[float]) 
     assert 0.0 < pause < 10.0 - 0.015
 
 
-@pytest.mark.parametrize("path", ["/", "/log", "/clients"])
+@pytest.mark.parametrize("path", ["/", "/log", "/clients", "/settings"])
 def test_a_browser_that_opens_a_page_gets_its_frame_first(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(pages, "FRAME_S", 1e6)
-    monkeypatch.setattr(pacing, "LONG", 1)
+    for module in (pages, pacing):
+        monkeypatch.setattr(module, "LONG", 1)
     with dashboard(tmp_path) as web:
         plain = web.client.get(path)
         assert (plain.status_code, [pause for pause in pauses if pause]) == (200, [])
         shown = web.client.get(path, headers=NAVIGATION)
         assert (shown.status_code, len([pause for pause in pauses if pause])) == (200, 1)
+        assert shown.text.endswith("</html>")

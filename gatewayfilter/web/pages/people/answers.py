@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
 from gatewayfilter.use_cases.access.audit_trail import Recording
@@ -31,7 +31,7 @@ class Said:
     is_error: bool = False
 
 
-def show_page(request: Request, template: str, said: Said, **context: Any) -> HTMLResponse:
+def show_page(request: Request, template: str, said: Said, **context: Any) -> Response:
     """Returns a page that tells what was said.
 
     Args:
@@ -78,7 +78,7 @@ def attempt(services: WebServices, identity: Identity, action: str, subject: str
         said.text, said.undo = done, undo_url(recording.entry_id)
 
 
-def answered(request: Request, url: str, said: Said, show: Callable[[Said], HTMLResponse]) -> Response:
+def answered(request: Request, url: str, said: Said, show: Callable[[Said], Response]) -> Response:
     """Returns the answer to a form.
 
     Args:

@@ -4,7 +4,6 @@ from typing import Final
 from urllib.parse import quote
 
 from fastapi import HTTPException, Request, Response
-from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import DEFAULT, ICONS, Window, parse_matcher
@@ -31,12 +30,12 @@ _MOST_RULES: Final = 50
 
 
 @router.get("/clients/{name}")
-def client(request: Request, services: Services, _: Viewer, name: str) -> HTMLResponse:
+def client(request: Request, services: Services, _: Viewer, name: str) -> Response:
     """Shows a client; with `?bedtime=1` the form of its bedtime is open."""
     return show_client(request, services, name, Said())
 
 
-def show_client(request: Request, services: WebServices, name: str, said: Said) -> HTMLResponse:
+def show_client(request: Request, services: WebServices, name: str, said: Said) -> Response:
     """Returns the page of a client.
 
     Raises:

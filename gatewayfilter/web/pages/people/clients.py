@@ -6,7 +6,6 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import Query, Request, Response
-from fastapi.responses import HTMLResponse
 
 from gatewayfilter.model import DEFAULT, ICONS, Client, Group, parse_matcher
 from gatewayfilter.use_cases.devices import seen_devices
@@ -72,7 +71,7 @@ def clients(
     return show_early(request, "people/clients.html", content, Said())
 
 
-def show_clients(request: Request, services: WebServices, asked: Asked, said: Said) -> HTMLResponse:
+def show_clients(request: Request, services: WebServices, asked: Asked, said: Said) -> Response:
     """Returns the page of all clients.
 
     Args:

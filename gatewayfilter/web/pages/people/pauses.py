@@ -3,7 +3,6 @@
 from urllib.parse import unquote
 
 from fastapi import Request, Response
-from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Pause, PauseScope
@@ -61,7 +60,7 @@ def _answer(request: Request, services: WebServices, form: Fields, said: Said, t
     wanted = form.text("next")
     page = wanted if own_path(wanted) == wanted else _CLIENTS
 
-    def show(said: Said) -> HTMLResponse:
+    def show(said: Said) -> Response:
         if page.startswith(f"{_CLIENTS}/"):
             return show_client(request, services, unquote(page.removeprefix(f"{_CLIENTS}/")), said)
         return show_clients(request, services, Asked(), said)
@@ -75,7 +74,7 @@ def _answer(request: Request, services: WebServices, form: Fields, said: Said, t
     return answered(request, page, said, show)
 
 
-def _card(request: Request, services: WebServices, said: Said, target: str, *, paused: bool) -> HTMLResponse:
+def _card(request: Request, services: WebServices, said: Said, target: str, *, paused: bool) -> Response:
     """Returns the pauses of the overview."""
     policies, now = services.store.policies.read(), services.clock()
     return render(

@@ -6,7 +6,6 @@ from typing import Annotated, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import ConflictError
 from gatewayfilter.model import DEFAULT, ListAction, Policy, PolicySet, Service, policy_values
@@ -57,12 +56,12 @@ class Choice:
 
 
 @router.get("/policies")
-def policies(request: Request, services: Services, _: Viewer) -> HTMLResponse:
+def policies(request: Request, services: Services, _: Viewer) -> Response:
     """Shows all policies."""
     return show_policies(request, services, Said())
 
 
-def show_policies(request: Request, services: WebServices, said: Said) -> HTMLResponse:
+def show_policies(request: Request, services: WebServices, said: Said) -> Response:
     """Returns the page of all policies."""
     found = services.store.policies.read()
     names = [DEFAULT, *sorted(found.policies.keys() - {DEFAULT}, key=str.casefold)]
@@ -117,12 +116,12 @@ def policy(
     name: str,
     tab: Annotated[str, Query(max_length=20)] = "services",
     q: Annotated[str, Query(max_length=200)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Shows a policy."""
     return show_policy(request, services, name, View(tab if tab in TABS else TABS[0], q.strip()), Said())
 
 
-def show_policy(request: Request, services: WebServices, name: str, view: View, said: Said, **more: object) -> HTMLResponse:
+def show_policy(request: Request, services: WebServices, name: str, view: View, said: Said, **more: object) -> Response:
     """Returns the page of a policy.
 
     Args:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
-from fastapi.responses import HTMLResponse
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import ALL_DAYS, DEFAULT, Quota, QuotaKind, Schedule, ScheduleEffect, Window, read_daily_minutes
@@ -62,12 +61,12 @@ class Times:
 @router.get("/policies/{name}/times")
 def times(
     request: Request, services: Services, _: Viewer, name: str, edit: Annotated[str, Query(max_length=100)] = ""
-) -> HTMLResponse:
+) -> Response:
     """Shows the schedules and quotas of a policy."""
     return show_times(request, services, name, edit, Said())
 
 
-def show_times(request: Request, services: WebServices, name: str, edit: str, said: Said) -> HTMLResponse:
+def show_times(request: Request, services: WebServices, name: str, edit: str, said: Said) -> Response:
     """Returns the page of a policy with its times.
 
     Args:

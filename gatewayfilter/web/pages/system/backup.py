@@ -4,7 +4,7 @@ import time
 from typing import Annotated
 
 from fastapi import File, Form, Request, UploadFile
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.use_cases.backup import KindChanges, RestoreReport
@@ -19,7 +19,7 @@ router = PageRouter()
 
 
 @router.get("/backup")
-def page(request: Request, _: Admin) -> HTMLResponse:
+def page(request: Request, _: Admin) -> Response:
     """Shows the forms."""
     return _page(request)
 
@@ -68,6 +68,6 @@ def _page(
     report: RestoreReport | None = None,
     name: str = "",
     error: str = "",
-) -> HTMLResponse:
+) -> Response:
     shown = None if changes is None else [one for one in changes if one.added or one.changed or one.removed]
     return render(request, "system/backup.html", status, active="backup", changes=shown, report=report, name=name, error=error)

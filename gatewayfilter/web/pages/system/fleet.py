@@ -1,7 +1,7 @@
 """`/fleet`: the followers of this publisher with their health, or the publisher that this machine follows."""
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import Response
 
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
@@ -12,7 +12,7 @@ router = PageRouter()
 
 
 @router.get("/fleet")
-def page(request: Request, services: Services, _: Viewer) -> HTMLResponse:
+def page(request: Request, services: Services, _: Viewer) -> Response:
     """Shows the state of the fleet as this machine sees it."""
     from gatewayfilter.use_cases.fleet_status import SILENT_S, fleet_status  # noqa: PLC0415  rarely used
 

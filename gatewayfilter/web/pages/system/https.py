@@ -4,7 +4,7 @@ from io import BytesIO
 from typing import Annotated
 
 from fastapi import Form, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.addresses.rtnetlink import read_lan_address
 from gatewayfilter.config import Settings, split_address
@@ -19,7 +19,7 @@ router = PageRouter()
 
 
 @router.get("/https")
-def page(request: Request, services: Services, _: Admin) -> HTMLResponse:
+def page(request: Request, services: Services, _: Admin) -> Response:
     """Shows the authority and what passes unread."""
     now = services.clock()
     return render(
@@ -54,7 +54,7 @@ def remove(
 
 
 @router.get("/device")
-def device(request: Request, services: Services) -> HTMLResponse:
+def device(request: Request, services: Services) -> Response:
     """Shows how a device is set up. Open to everybody who reaches the dashboard: devices have no account."""
     current(request)  # who is logged in sees the navigation
     address = proxy_address(services.settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import Response
 
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
@@ -51,7 +51,7 @@ class Operation:
 
 
 @router.get("/api")
-def reference(request: Request, services: Services, _: Viewer) -> HTMLResponse:
+def reference(request: Request, services: Services, _: Viewer) -> Response:
     """Shows all operations by subject."""
     document = json.loads(zlib.decompress(services.openapi_document()))
     return render(request, "system/reference.html", active="system", subjects=operations_by_subject(document))

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import Form, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.use_cases.setting_values import ShownSetting, change_setting, shown_settings
@@ -23,7 +23,7 @@ def page(
     _: Admin,
     q: Annotated[str, Query(max_length=100)] = "",
     changed: Annotated[str, Query(max_length=100)] = "",
-) -> HTMLResponse:
+) -> Response:
     """Shows the settings by section."""
     return _page(request, services, q, changed=changed)
 
@@ -47,7 +47,7 @@ def change(
 
 def _page(
     request: Request, services: Services, wanted: str, *, changed: str = "", error: str = "", wrong: str = "", typed: str = ""
-) -> HTMLResponse:
+) -> Response:
     words = wanted.lower().split()
     sections: dict[str, list[tuple[ShownSetting, str]]] = {}
     for one in shown_settings(services.reloaded()):
