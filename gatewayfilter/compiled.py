@@ -17,6 +17,7 @@ MODULES = (
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.models._terms",
     "gatewayfilter.classify.normalize._views",
+    "gatewayfilter.engine.adblock._rule_tests",
     "gatewayfilter.engine.adblock.index._near_rules",
     "gatewayfilter.engine.adblock.syntax._plain_lines",
     "gatewayfilter.engine.batches._plain_urls",

@@ -24,15 +24,21 @@ _LAST_ESCAPES: Final = re.compile(r"%(?:20|[01][0-9A-Fa-f]|7[Ff])(?=[/;.]|$)")
 
 
 def _unescaped(path: str) -> str:
+    if "%" not in path:
+        return path
     return _NEEDLESS.sub(lambda found: chr(int(found[0][1:], 16)), path)
 
 
 def _cut(path: str) -> str:
-    return _LAST_MARKS.sub("", _PARAMETERS.sub("", path))
+    if ";" in path:
+        path = _PARAMETERS.sub("", path)
+    if "./" in path or "%" in path or path.endswith("."):
+        path = _LAST_MARKS.sub("", path)
+    return path
 
 
 def _merged(path: str) -> str:
-    return _SLASHES.sub("/", path)
+    return path if "//" not in path else _SLASHES.sub("/", path)
 
 
 def has_spellings(url: Url) -> bool:
@@ -64,10 +70,10 @@ def spellings_of(url: Url) -> tuple[Url, ...]:
     path, mark, query = url.key[len(url.netloc) :].partition("?")
     paths = [path]
     for undo in (_unescaped, _cut, _merged):
-        paths += [undo(known) for known in paths]
+        paths = list(dict.fromkeys([*paths, *map(undo, paths)]))
     begin = f"{url.scheme}://{url.netloc}"
     found: dict[str, Url] = {}
-    for text in dict.fromkeys(paths):
+    for text in paths:
         try:
             other = parse_url(f"{begin}{text}{mark}{query}")
         except UrlError:  # not a path that can be requested

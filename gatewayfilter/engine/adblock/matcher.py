@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gatewayfilter.engine.adblock.index.compiled_rule import is_in
 from gatewayfilter.engine.adblock.index.near_rules import party_of
-from gatewayfilter.engine.adblock.index.rule_index import RuleIndex, RulesBetween
+from gatewayfilter.engine.adblock.index.rule_index import NO_RULES, RuleIndex, RulesBetween
 from gatewayfilter.engine.adblock.index.rule_table import IMPORTANT, RulesOff, RuleTable
 from gatewayfilter.engine.adblock.index.sections import SectionReader
 from gatewayfilter.engine.adblock.syntax.rule import DOCUMENT, TYPE_BITS, AdblockMatch
@@ -40,6 +40,10 @@ class PairRules:
         """Number of the rule that blocks all of these requests, where no literal of an exception is in their URL; -1 without."""
         tested = self.blocks.tests or self.exceptions.tests or self.exceptions.certain >= 0
         return -1 if tested else self.blocks.certain
+
+
+NO_PAIR = PairRules("", NO_RULES, NO_RULES)
+"""No rules."""
 
 
 class FindsRules(Protocol):
@@ -156,9 +160,15 @@ class AdblockMatcher:
         """
         return self._pair_blocks.first_of(pair.blocks, request, lowered, pair.source, hits)
 
-    def is_excepted(self, pair: PairRules, request: Request, lowered: str) -> bool:
-        """Returns whether any exception matches a request; arguments as in `first_block`."""
-        return self._pair_exceptions.first_of(pair.exceptions, request, lowered, pair.source) >= 0
+    @property
+    def blocks(self) -> RuleIndex:
+        """The index of the rules that block, for what is decided in batches by `pair`."""
+        return self._pair_blocks
+
+    @property
+    def exceptions(self) -> RuleIndex:
+        """Likewise of the exceptions."""
+        return self._pair_exceptions
 
     def describe(self, rule: int) -> AdblockMatch:
         """Returns a rule as a match for verdicts."""

@@ -27,7 +27,8 @@ cdef void set_up():
     for code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!$%&()*+,./:;=@~_|[]-":
         KINDS[code] |= IN_PATH | IN_QUERY
     KINDS[39] |= IN_PATH  # an apostrophe
-    KINDS[63] |= IN_QUERY  # a question mark
+    for code in b"?{}^\\`":
+        KINDS[code] |= IN_QUERY
     for code in b"abcdefghijklmnopqrstuvwxyz0123456789._-":
         KINDS[code] |= IN_HOST
     for code in range(10):
@@ -121,8 +122,8 @@ cdef int flags_of(const unsigned char* url, Py_ssize_t path, Py_ssize_t end) noe
                 elif kind == IN_PATH and value < 128:
                     flags |= SPELLED
         elif kind == IN_PATH:
-            if code == 46 and last == 47:
-                return -1
+            if code == 46 and last == 47 and (at + 1 == end or url[at + 1] == 46 or url[at + 1] == 47 or url[at + 1] == 63):
+                return -1  # a dot segment, or what begins like one
             if code == 47 and at > path and (last == 47 or last == 46):
                 flags |= SPELLED
             if code == 59:

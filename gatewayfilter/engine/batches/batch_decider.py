@@ -9,13 +9,14 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gatewayfilter.engine.adblock.matcher import PairRules
+from gatewayfilter.engine.adblock.matcher import NO_PAIR, PairRules
 from gatewayfilter.engine.batches.plain_urls import OTHER_KEY, SLASH, SPELLED, PlainUrls, is_canonical, plain_url
 from gatewayfilter.engine.batches.request_classes import (
     ALLOWS,
@@ -25,6 +26,7 @@ from gatewayfilter.engine.batches.request_classes import (
     RequestClass,
     RequestClasses,
 )
+from gatewayfilter.engine.batches.tested_rows import NO_HITS, TestedRows, first_of_each
 from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.path_spellings import spellings_of
@@ -37,9 +39,13 @@ UNDECIDED: Final = -1
 """In place of a verdict's number: the engine has to decide the request."""
 
 
-LONGEST: Final = 2_048
-"""Characters of the longest URL and page that are decided here: what is kept of a batch stays within some hundred megabytes
-whatever its URLs contain."""
+LONGEST: Final = 8_192
+"""Characters of the longest URL that is decided here."""
+LONGEST_PAGE: Final = 2_048
+"""Likewise of a page: classes, which are kept, name it."""
+_TOGETHER: Final = 1 << 22
+"""Bytes of URLs whose rules are looked for together: what is kept of hits stays within some hundred megabytes whatever is in
+them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +137,9 @@ class BatchDecider:
         alike = np.array([UNDECIDED if found.verdict is None else number(found.verdict) for found in classes], np.int32)
         numbers[rows] = alike[members]
         does = np.array([found.does for found in classes], np.int8)[members]
-        blocked = self._tested(batch, rows, members, classes, does, verdicts, numbers)
+        blocked: set[int] = set()
+        for part in _in_parts(batch.urls.starts, rows):
+            blocked |= self._tested(batch, rows[part], members[part], classes, does[part], verdicts, numbers)
         other = SPELLED | SLASH if self.wants_digests else SPELLED  # a slash counts for entries of lists alone
         may_differ = batch.urls.flags[rows] & other != 0
         for place in np.flatnonzero((does & ALLOWS != 0) & may_differ).tolist():
@@ -144,7 +152,7 @@ class BatchDecider:
         """Returns the rows of plain URLs that the gate tells to be on no list, without long URLs and pages."""
         urls = batch.urls
         canonical = np.array([is_canonical(name) for name in urls.names] + [False], np.bool_)
-        short_page = np.array([page is None or len(page.text) <= LONGEST for page in batch.pages.values], np.bool_)
+        short_page = np.array([page is None or len(page.text) <= LONGEST_PAGE for page in batch.pages.values], np.bool_)
         plain = canonical[urls.heads] & short_page[batch.pages.numbers] & (np.diff(urls.starts) <= LONGEST)
         if urls.digests is None:
             return np.flatnonzero(plain)
@@ -182,49 +190,79 @@ class BatchDecider:
     ) -> set[int]:
         """Puts down the verdicts of rules that are tested one by one. Returns the rows that a rule blocks."""
         assert self._classes is not None
-        adblock, urls, methods = self._state.adblock, batch.urls, batch.methods
-        begins, ends = urls.starts[:-1], urls.starts[1:] - 1
+        adblock = self._state.adblock
         tests = does & TESTS != 0
         hits: dict[int, list[tuple[int, ...]]] = {}
         for scan in (SCANS_BLOCKS, SCANS_EXCEPTIONS):
             places = np.flatnonzero(does & scan)
-            searched = rows[places]
-            found_in = adblock.literals_in(urls.lowered, begins[searched], ends[searched], exceptions=scan == SCANS_EXCEPTIONS)
+            found_in = self._literals_in(batch, rows[places], exceptions=scan == SCANS_EXCEPTIONS)
             with_hits = places[list(found_in)]
             tests[with_hits] = True
             if scan == SCANS_BLOCKS:
                 hits = dict(zip(with_hits.tolist(), found_in.values(), strict=True))
-        blocked: set[int] = set()
         tested = np.flatnonzero(tests)
-        at = rows[tested]
-        lowered = urls.lowered.decode("latin-1")  # a character for each byte; of what is read here all are ASCII
-        shared = np.array([method == "GET" for method in methods.values], np.bool_)[methods.numbers[at]]
-        columns = (tested, at, members[tested], begins[at], ends[at], shared)
-        for place, row, member, begin, end, is_shared in zip(*(column.tolist() for column in columns), strict=True):
-            found = classes[member]
-            assert found.pair is not None
-            request = found.shared if is_shared else None
-            low = lowered[begin:end]
-            near = hits.get(place, ())
-            try:
-                if request is None or found.stubs:
-                    request = batch.request(row, found)
-                rule, excepted = self._first_rule(found.pair, request, low, near)
-            except AttributeError:  # a rule that needs all of the URL
-                request = batch.request(row, found)
-                rule, excepted = self._first_rule(found.pair, request, low, near)
-            if rule < 0:
+        pairs = [NO_PAIR if found.pair is None else found.pair for found in classes]
+        looked = self._tested_rows(batch, rows[tested], members[tested], classes)
+        looked.hits = [hits.get(place, NO_HITS) for place in tested.tolist()]
+        rules = np.array(first_of_each(adblock.blocks, [pair.blocks for pair in pairs], looked), np.int64)
+        blocking = np.flatnonzero(rules >= 0)
+        at, of = rows[tested[blocking]], members[tested[blocking]]
+        excepted = self._excepted(batch, at, of, classes)
+        known: dict[tuple[int, int], int] = {}
+        for row, member, rule in zip(at.tolist(), of.tolist(), rules[blocking].tolist(), strict=True):
+            if row in excepted:
+                numbers[row] = UNDECIDED
                 continue
-            blocked.add(row)
-            verdict = None if excepted else self._classes.block_verdict(found, rule, request)
-            numbers[row] = UNDECIDED if verdict is None else verdicts.number(verdict)
-        return blocked
+            found = classes[member]
+            number = None if found.stubs else known.get((member, rule))
+            if number is None:
+                request = batch.request(row, found) if found.stubs else found.shared
+                assert request is not None
+                verdict = self._classes.block_verdict(found, rule, request)
+                number = known[member, rule] = UNDECIDED if verdict is None else verdicts.number(verdict)
+            numbers[row] = number
+        return set(at.tolist())
 
-    def _first_rule(self, pair: PairRules, request: Request, low: str, hits: Sequence[tuple[int, ...]]) -> tuple[int, bool]:
-        """Returns the rule that blocks a request, -1 without one, and whether there is an exception."""
-        adblock = self._state.adblock
-        rule = adblock.first_block(pair, request, low, hits)
-        return rule, rule >= 0 and adblock.is_excepted(pair, request, low)
+    def _excepted(
+        self, batch: RequestColumns, rows: NDArray[np.int64], members: NDArray[np.int64], classes: list[RequestClass]
+    ) -> set[int]:
+        """Returns those of some rows that an exception matches."""
+        of = [classes[member].pair or NO_PAIR for member in members.tolist()]
+        may = np.flatnonzero(np.array([not pair.exceptions.is_empty for pair in of], np.bool_))
+        if not len(may):
+            return set()
+        scanned = np.flatnonzero(np.array([pair.exceptions.scans for pair in of], np.bool_))
+        found_in = self._literals_in(batch, rows[scanned], exceptions=True)
+        hits = dict(zip(scanned[list(found_in)].tolist(), found_in.values(), strict=True))
+        looked = self._tested_rows(batch, rows[may], members[may], classes)
+        looked.hits = [hits.get(place, NO_HITS) for place in may.tolist()]
+        between = [(found.pair or NO_PAIR).exceptions for found in classes]
+        rules = first_of_each(self._state.adblock.exceptions, between, looked)
+        return {row for row, rule in zip(rows[may].tolist(), rules, strict=True) if rule >= 0}
+
+    def _literals_in(
+        self, batch: RequestColumns, rows: NDArray[np.int64], *, exceptions: bool
+    ) -> dict[int, list[tuple[int, ...]]]:
+        """Returns the hits of literals in the URLs of some rows, by their places among these."""
+        urls = batch.urls
+        return self._state.adblock.literals_in(urls.lowered, urls.starts[rows], urls.starts[rows + 1] - 1, exceptions=exceptions)
+
+    def _tested_rows(
+        self, batch: RequestColumns, rows: NDArray[np.int64], members: NDArray[np.int64], classes: list[RequestClass]
+    ) -> TestedRows:
+        """Returns some rows as they are tested, without hits."""
+        urls, methods, at, of = batch.urls, batch.methods, rows.tolist(), members.tolist()
+        shared = np.array([method == "GET" for method in methods.values], np.bool_)[methods.numbers[rows]].tolist()
+        return TestedRows(
+            urls.lowered,
+            urls.starts[rows].tolist(),
+            (urls.starts[rows + 1] - 1).tolist(),
+            of,
+            ["" if found.pair is None else found.pair.source for found in classes],
+            [len(found.head) for found in classes],
+            [classes[member].shared if is_shared else None for member, is_shared in zip(of, shared, strict=True)],
+            lambda number: batch.request(at[number], classes[of[number]]),
+        )
 
     def _may_be_blocked_otherwise(self, request: Request, pair: PairRules | None) -> bool:
         """Returns whether another spelling of a URL may be blocked.
@@ -237,7 +275,8 @@ class BatchDecider:
             return True
         if pair is None and not self.wants_digests:
             return False
-        return any(self._may_be_blocked(replace(request, url=other), pair) for other in spellings_of(request.url))
+        page, kind, method = request.source, request.resource_type, request.method
+        return any(self._may_be_blocked(Request(other, page, kind, method), pair) for other in spellings_of(request.url))
 
     def _may_be_blocked(self, request: Request, pair: PairRules | None) -> bool:
         url = request.url
@@ -253,3 +292,12 @@ class BatchDecider:
             return False
         path, mark, query = url.key.partition("?")
         return may_be_listed(self._state.lists, digest_of(f"{path.rstrip('/')}{mark}{query}"))
+
+
+def _in_parts(starts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[slice]:
+    """Returns the parts of some rows whose URLs are near each other: within `_TOGETHER` bytes, one row at least."""
+    begins = starts[rows]
+    cuts = [0]
+    while cuts[-1] < len(rows):
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(begins, begins[cuts[-1]] + _TOGETHER))))
+    return [slice(begin, end) for begin, end in pairwise(cuts)]

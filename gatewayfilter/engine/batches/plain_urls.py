@@ -29,7 +29,8 @@ OTHER_KEY: Final = 4
 _compiled = load("gatewayfilter.engine.batches._plain_urls")
 
 _PLAIN: Final = re.compile(
-    rb"(https?://[a-z0-9._-]{1,255})(?![^?]*/\.)(/[A-Za-z0-9!$%&'()*+,./:;=@~_|\[\]-]*)(\?[A-Za-z0-9!$%&()*+,./:;=@~_|\[\]?-]*)?"
+    rb"(https?://[a-z0-9._-]{1,255})(?![^?]*/\.(?:[./?]|\Z))"  # no dot segment, nor what begins like one
+    rb"(/[A-Za-z0-9!$%&'()*+,./:;=@~_|\[\]-]*)(\?[A-Za-z0-9!$%&()*+,./:;=@~_|\[\]?{}^\\`-]*)?"
 )
 _DOT_ESCAPE: Final = re.compile(rb"%2[Ee]")
 _ODD_ESCAPE: Final = re.compile(rb"%(?:2[DE]|3[0-9]|[46][1-9A-F]|5[0-9AF]|7[0-9AE]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")

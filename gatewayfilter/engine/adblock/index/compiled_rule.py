@@ -5,8 +5,9 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import Literal
 
+from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.index.covering_names import host_names
-from gatewayfilter.engine.adblock.index.pattern import PatternTest, TailTest, compile_pattern, compile_tail, shape_of
+from gatewayfilter.engine.adblock.index.pattern import PatternTest, TailTest, compile_pattern, compile_tail, shape_of, tail_begin
 from gatewayfilter.engine.adblock.syntax.rule import NO_CONDITIONS, NO_HOSTS, ClientSet, Conditions, HostSet, NetworkRule
 from gatewayfilter.model import KnownRequest, Request, canonical_address
 from gatewayfilter.safe_regex.cost_guard import guard_regex
@@ -23,6 +24,7 @@ type Bounds = tuple[str, str, int, _Names, _Names, _Names, _Names, RuleTest | Li
 """See `CompiledRule.bounds`."""
 
 _ANY: frozenset[str] = frozenset()
+_compiled = load("gatewayfilter.engine.adblock._rule_tests")
 
 
 def is_in(hosts: HostSet, host: str) -> bool:
@@ -119,7 +121,7 @@ class CompiledRule:
         if methods is not None or rule.match_case:
             self._rest = _rule_test(pattern, methods, match_case=rule.match_case)
         elif not shape.is_host:
-            self._rest = _tail_test(compile_tail(rule)) or _rule_test(pattern, None, match_case=False)
+            self._rest = _tail_test(rule) or _rule_test(pattern, None, match_case=False)
         if client is not None:
             self._rest = _for_clients(client, self._rest)
         self.bounds = self._bounds()
@@ -204,10 +206,19 @@ def _for_clients(client: Callable[[Request], bool], then: RuleTest | None) -> Ru
     return test
 
 
-def _tail_test(tail: str | TailTest | None) -> RuleTest | None:
-    """Returns the test for a rule whose host is known to match."""
+def _tail_test(rule: NetworkRule) -> RuleTest | None:
+    """Returns the test for a rule whose host is known to match; `None` where it is of another kind."""
+    tail = compile_tail(rule)
     if tail is None:
         return None
+    if _compiled is not None:  # less than half of the time of the functions below, a tenth in batches
+        test: RuleTest = _compiled.HostTail(tail_begin(rule), None if isinstance(tail, str) else tail)
+        return test
+    return tail_test(tail)
+
+
+def tail_test(tail: str | TailTest) -> RuleTest:
+    """Returns the test for what follows a host, in Python: as `HostTail` of the compiled module."""
     if isinstance(tail, str):
         return lambda request, lowered, _: lowered.startswith(tail, len(request.url.scheme) + 3 + len(request.url.host))
     return lambda request, lowered, _: tail(lowered, len(request.url.scheme) + 3 + len(request.url.host))

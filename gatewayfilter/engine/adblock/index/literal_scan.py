@@ -77,10 +77,13 @@ class LiteralScan(NamedTuple):
             hits = self.find(blob[begin : behind[last - 1]])
             places = np.fromiter((hit[self.begin] for hit in hits), np.int64, len(hits))
             numbers = first + np.searchsorted(behind[first:last] - begin, places, "right")
+            together: dict[int, list[tuple[int, ...]]] = {}
             for number, hit in zip(numbers.tolist(), hits, strict=True):
-                found.setdefault(number, []).append(hit)
+                together.setdefault(number, []).append(hit)
+            for number, of in together.items():
+                found[number] = self._few(of)
             first = last
-        return {number: self._few(hits) for number, hits in found.items()}
+        return found
 
     def _find_one_by_one(
         self, text: bytes, begins: NDArray[np.int64], ends: NDArray[np.int64]

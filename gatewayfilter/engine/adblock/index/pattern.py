@@ -151,6 +151,13 @@ def compile_tail(rule: NetworkRule) -> str | TailTest | None:
     return _tail_test(match[2])
 
 
+def tail_begin(rule: NetworkRule) -> str:
+    """Returns the text that `compile_tail` wants right behind the host, "" for none."""
+    match = _HOST_PATTERN.fullmatch(rule.pattern)
+    rest = (match[2] or "") if match is not None else ""
+    return _PIECES.split(rest.removesuffix("|"))[0]
+
+
 def _tail_test(rest: str) -> str | TailTest:
     end_anchor = rest.endswith("|")
     rest = rest[:-1] if end_anchor else rest

@@ -54,6 +54,9 @@ class RulesBetween:
         return not self.tests and not self.scans and self.certain < 0
 
 
+NO_RULES = RulesBetween(0, (), -1, scans=False)
+"""No rules between two hosts."""
+
 FEW = 100
 """Up to this many rules by literals are tested against host and page first: most requests then need no search of the URL."""
 
@@ -96,15 +99,17 @@ class RuleIndex:
 
     Attributes:
         literals: the search for the literals of its rules.
+        posted: masks and numbers of the rules of each literal.
+        tests: number → test of a rule's pattern and conditions.
     """
 
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
-        self._tests = table.tests
+        self.tests = self._tests = table.tests
         self._hosts = NameTable(sections)
         self._host_rules = _postings(sections, table, self._hosts.count, by_host=True)
         literals = sections.names()
-        self._literals = PostedMasks(table, _postings(sections, table, len(literals)))
+        self.posted = self._literals = PostedMasks(table, _postings(sections, table, len(literals)))
         self._in_url = self._literals.mask
         self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
         self.literals = make_scan(literals)
