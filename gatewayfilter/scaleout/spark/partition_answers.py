@@ -121,7 +121,8 @@ class _Partition:
         decided = decide_batch(read.batch, self._rules)
         known = len(decided.verdicts)
         answered = np.flatnonzero(decided.numbers < known)
-        rows = np.asarray(read.rows, np.int64)
+        whole = len(read.rows) == len(values)  # rows ascend: these are all
+        rows = np.arange(len(values)) if whole else np.asarray(read.rows, np.int64)
         letters, records = [], None
         if wanted.output_topic:
             letters = self._answering.letters(values, places, read, answered, decided, version)

@@ -162,7 +162,8 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
     left = np.flatnonzero(numbers == UNDECIDED)
     faults: dict[str, int] = {}
     faulty: dict[int, int] = {}
-    names = [_texts(batch, name).take(pa.array(left)).to_pylist() for name in ("url", "source", "type", "method", "client")]
+    some = batch.take(pa.array(left))  # of dictionaries, their numbers alone
+    names = [_texts(some, name).to_pylist() for name in ("url", "source", "type", "method", "client")]
     for row, url, source, kind, method, client in zip(left.tolist(), *names, strict=True):
         why = _NO_URL
         if url is not None:

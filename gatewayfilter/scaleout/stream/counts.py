@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -106,17 +106,19 @@ def dimensions_of(batch: pa.RecordBatch, decided: Decided) -> dict[str, Dimensio
     }
 
 
-def _dimension(numbers: NDArray[np.int32], texts: Iterable[str]) -> Dimension:
+def _dimension(numbers: NDArray[np.int32], texts: Sequence[str]) -> Dimension:
     """Returns a dimension of numbered texts, of which several may be equal."""
-    known: dict[str, int] = {}
-    places = [known.setdefault(text[:LONGEST_VALUE], len(known)) for text in texts]
-    return Dimension(np.array(places, np.int64)[numbers], list(known))
+    if max(map(len, texts), default=0) > LONGEST_VALUE:
+        texts = [text[:LONGEST_VALUE] for text in texts]
+    values = list(dict.fromkeys(texts))
+    places = dict(zip(values, range(len(values)), strict=True))
+    return Dimension(np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))[numbers], values)
 
 
 def _hosts(batch: pa.RecordBatch, decided: Decided) -> Dimension:
     urls = decided.urls
     rest = np.flatnonzero(urls.heads < 0)
-    names = [name.decode().partition("://")[2] for name in urls.names]
+    names = [*map(_host_of_head, urls.names)]
     names += [_host(url) for url in batch["url"].take(pa.array(rest)).to_pylist()]
     numbers = urls.heads.copy()
     numbers[rest] = len(urls.names) + np.arange(len(rest))
@@ -144,6 +146,12 @@ def _most(table: dict[str, list[int]]) -> dict[str, list[int]]:
         rest[0] += records
         rest[1] += blocked_records
     return kept
+
+
+@lru_cache(maxsize=16_384)
+def _host_of_head(head: bytes) -> str:
+    """Returns the host of `scheme://host`."""
+    return head.decode().partition("://")[2]
 
 
 def _host(url: str | None) -> str:

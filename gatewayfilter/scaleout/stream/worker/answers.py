@@ -152,9 +152,10 @@ class Answering:
             version: of the rules.
         """
         fragments, numbers = [_fragment(verdict, version) for verdict in decided.verdicts], decided.numbers
-        rows = np.asarray(read.rows, np.int64)[wanted]
+        # Rows ascend: as many as there are messages are all of them, in their order.
+        rows = wanted if len(read.rows) == len(values) else np.asarray(read.rows, np.int64)[wanted]
         known = read.braces[rows] if self.splices and read.braces is not None else np.full(len(rows), -1, np.int32)
-        every = len(rows) == len(values)  # rows ascend: these are all, in their order
+        every = len(rows) == len(values)
         at, braces = rows.tolist(), known.tolist()
         texts = list(values) if every else [values[row] for row in at]
         for number in np.flatnonzero(known < 0).tolist():

@@ -148,10 +148,7 @@ class StreamWorker:
 
     def _answer_all(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
         values = [message.value() or b"" for message in messages]
-        places = Places(
-            [(message.topic() or "", message.partition() or 0) for message in messages],
-            [message.offset() or 0 for message in messages],
-        )
+        places = Places(self._partitions(messages), [message.offset() or 0 for message in messages])
         rules = self._rules_in_force()
         began = time.process_time()
         answers = self._answering.answer(values, places, rules, time.time())
@@ -165,6 +162,15 @@ class StreamWorker:
                 producer.abort_transaction(5.0)
             raise
         self._meters.done(len(messages), answers, rules.version, time.process_time() - began)
+
+    def _partitions(self, messages: list[Message]) -> list[tuple[str, int]]:
+        """Returns topic and partition of messages, one object for each partition."""
+        incoming = self._options.topics.incoming
+        numbers = [message.partition() or 0 for message in messages]
+        if len(incoming) == 1 and not incoming[0].startswith("^"):  # not a pattern: the name need not be made for each message
+            known = {number: (incoming[0], number) for number in set(numbers)}
+            return [known[number] for number in numbers]
+        return [(message.topic() or "", number) for message, number in zip(messages, numbers, strict=True)]
 
     def _send(self, producer: Producer, answers: Answers) -> None:
         topics = self._options.topics
