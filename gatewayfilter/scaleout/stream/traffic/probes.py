@@ -100,12 +100,14 @@ class TsharkReader(RecordReader):
 
         Raises:
             NotARecordError: it has too few, or no host.
-            SkippedLineError: it is blank.
+            SkippedLineError: it is blank, or of a packet that begins no request.
         """
         text = line.decode("utf-8", "replace").strip("\r\n")
         if not text.strip():
             raise SkippedLineError
         values = text.split("\t")
+        if len(values) == len(TSHARK_FIELDS) and not any(values[6:]):
+            raise SkippedLineError
         if not 8 <= len(values) <= len(TSHARK_FIELDS):  # the last two may be missing
             raise NotARecordError(f"{len(values)} fields in place of 8 to {len(TSHARK_FIELDS)}")
         time, client, client_port, server, server_port, protocol, host, uri, *more = values

@@ -136,3 +136,25 @@ def test_what_squid_wrote(form: TrafficFormat, text: bytes) -> None:
     ]
     assert read.batch["status"].to_pylist() == [200, 501, 503, 502]
     assert round(read.batch["time"][0].as_py()) == 1795436341
+
+
+TSHARK_4_0 = b"""\
+1795759690.899733782\t127.0.0.1\t53822\t127.0.0.1\t80\t6\t\t\t\t
+1795759690.901654811\t127.0.0.1\t53822\t127.0.0.1\t80\t6\tads.example\t/a.js?id=7\tGET\thttp://news.example/page?x=1
+1795759690.922853469\t127.0.0.1\t35866\t127.0.0.1\t8080\t6\t127.0.0.1:8080\t/none\tPOST\t
+1795759690.945882227\t127.0.0.1\t35882\t127.0.0.1\t8080\t6\t127.0.0.1:8080\t/a.js\tGET\t"""
+
+
+def test_what_tshark_wrote() -> None:
+    """Lines of tshark 4.0.17 from a capture: a packet without a request, which is none on purpose, and three with one."""
+    read = reader_of(TrafficFormat.TSHARK).read(TSHARK_4_0.split(b"\n"))
+    assert read.bad == []
+    assert list(read.rows) == [1, 2, 3]
+    assert read.batch["url"].to_pylist() == [
+        "http://ads.example/a.js?id=7",
+        *("http://127.0.0.1:8080/none", "http://127.0.0.1:8080/a.js"),
+    ]
+    assert read.batch["source"].to_pylist()[0] == "http://news.example/page?x=1"
+    assert read.batch["method"].to_pylist() == ["GET", "POST", "GET"]
+    assert read.batch["server_port"].to_pylist() == [80, 8080, 8080]
+    assert round(read.batch["time"][0].as_py(), 3) == 1795759690.902
