@@ -211,7 +211,7 @@ def _tail_test(rule: NetworkRule) -> RuleTest | None:
     tail = compile_tail(rule)
     if tail is None:
         return None
-    if _compiled is not None:  # less than half of the time of the functions below, a tenth in batches
+    if _compiled is not None:  # called as fast as the functions below, and tested without a call in batches
         test: RuleTest = _compiled.HostTail(tail_begin(rule), None if isinstance(tail, str) else tail)
         return test
     return tail_test(tail)
