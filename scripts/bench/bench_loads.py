@@ -1,6 +1,7 @@
 """Synthetic loads: CPU of the proxy a request, GatewayFilter, `mitmdump -q`, squid with ssl-bump and e2guardian in turns.
 
     python scripts/bench/bench_loads.py [--rounds N] [--requests N] [--megabytes N] [--lists FILE ...]
+        [--loads WORDS ...] [--only NAME ...] [--against CHECKOUT]
 
 Each load is sent through each contestant in each round, and each body is compared with what the origin sent; the first round does
 not count. Figures are of all processes of a proxy, after connections have been opened, except in the load of new connections.
@@ -23,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench_browsing import DIRECT, OURS, SQUID, STOCK, Road, roads
+from bench_browsing import DIRECT, OTHER, OURS, SQUID, STOCK, Road, roads
 from bench_handshakes import FIELDS
 from bench_proxy import DATA, free_port, wait_for
 from browsing_web import Web, make_graph
@@ -75,6 +76,7 @@ STREAMS: Final = (
     Load("HTTPS, HTTP/1.1", Way(_SHORT, (H1,)), 1),
     Load("HTTPS, the client offers HTTP/2 alone", Way(_SHORT, (H2,)), 1),
 )
+_ALL: Final = (LOADS, STREAMS)
 
 
 @dataclass(slots=True)
@@ -161,11 +163,13 @@ def _close(client: Client, result: Result) -> None:
     result.protocols |= client.protocols
 
 
-def measure(found: Sequence[Road], targets: Targets, rounds: int, requests: int) -> dict[tuple[str, str], Result]:
+def measure(
+    found: Sequence[Road], targets: Targets, rounds: int, requests: int, loads: Sequence[Load]
+) -> dict[tuple[str, str], Result]:
     """Runs the rounds. Returns what was measured, by load and contestant."""
     results: defaultdict[tuple[str, str], Result] = defaultdict(Result)
     for number in range(rounds + 1):
-        for load in (*LOADS, *STREAMS):
+        for load in loads:
             turn = number % len(found)
             groups = [[targets.streams()]] if load in STREAMS else list(targets.queues(load, requests))
             for road in (*found[turn:], *found[:turn]):
@@ -183,20 +187,21 @@ def measure(found: Sequence[Road], targets: Targets, rounds: int, requests: int)
     return results
 
 
-def print_requests(found: Sequence[Road], results: dict[tuple[str, str], Result]) -> None:
+def print_requests(found: Sequence[Road], results: dict[tuple[str, str], Result], loads: Sequence[Load]) -> None:
     """Prints what a request costs."""
-    others = [road.name for road in found if road.name not in {STOCK, OURS}]
-    print(f"\n| CPU µs a request | {STOCK} | {OURS} | to mitmdump | " + " | ".join(others) + " | failed requests |")
+    names = [road.name for road in found]
+    first = next(name for name in (STOCK, OTHER, OURS) if name in names)
+    others = [name for name in names if name not in {first, OURS}]
+    print(f"\n| CPU µs a request | {' | '.join([first, OURS, f'to {first}', *others])} | failed requests |")
     print("|---|---|---|---|" + "---|" * len(others) + "---|")
-    for load in LOADS:
-        of = {road.name: results.get((load.name, road.name)) for road in found}
-        ratio = statistics.median(own / stock for own, stock in zip(_cpu(of[OURS]), _cpu(of[STOCK]), strict=True))
-        mine = " | ".join(_cost(of[name], load) for name in (STOCK, OURS))
-        rest = " | ".join(_cost(of[name], load) for name in others)
-        print(f"| {load.name} | {mine} | {ratio:.2f} | {rest} | {_failed(of)} |")
+    for load in loads:
+        of = {name: results.get((load.name, name)) for name in names}
+        ratio = statistics.median(own / stock for own, stock in zip(_cpu(of[OURS]), _cpu(of[first]), strict=True))
+        cells = [_cost(of[first], load), _cost(of[OURS], load), f"{ratio:.2f}", *(_cost(of[name], load) for name in others)]
+        print(f"| {load.name} | {' | '.join(cells)} | {_failed(of)} |")
 
 
-def print_streams(found: Sequence[Road], results: dict[tuple[str, str], Result], megabytes: int) -> None:
+def print_streams(found: Sequence[Road], results: dict[tuple[str, str], Result], megabytes: int, streams: Sequence[Load]) -> None:
     """Prints what a megabyte costs."""
     print(
         f"\n| CPU ms a streamed MB, bodies of {megabytes} MB | "
@@ -204,7 +209,7 @@ def print_streams(found: Sequence[Road], results: dict[tuple[str, str], Result],
         + " | failed requests |"
     )
     print("|---|" + "---|" * len(found) + "---|")
-    for load in STREAMS:
+    for load in streams:
         of = {road.name: results.get((load.name, road.name)) for road in found}
         cells = [_cost(of[road.name], load, 1000 / megabytes, 2) for road in found]
         print(f"| {load.name} | {' | '.join(cells)} | {_failed(of)} |")
@@ -247,6 +252,9 @@ def main() -> None:
     parser.add_argument(
         "--lists", nargs="*", help="Adblock lists; by default EasyList and EasyPrivacy of the test data, if there"
     )
+    parser.add_argument("--loads", nargs="*", default=[], help="those alone whose names contain one of these")
+    parser.add_argument("--only", nargs="*", help="these proxies beside ours; by default all")
+    parser.add_argument("--against", type=Path, help="another checkout, whose worker takes part")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.inside:
@@ -263,11 +271,17 @@ def main() -> None:
         targets = Targets(web, options.megabytes)
         (folder / "hosts").write_text(web.addresses())
         subprocess.run(["mount", "--bind", str(folder / "hosts"), "/etc/hosts"], check=True)
-        with web.serving(), roads(folder, web.authority, lists, [STOCK, SQUID]) as ways, _guardian(folder) as more:
-            found = [*(road for road in ways if road.name != DIRECT), *more]
-            results = measure(found, targets, options.rounds, options.requests)
-            print_requests(found, results)
-            print_streams(found, results, options.megabytes)
+        peers = [STOCK, SQUID, E2GUARDIAN] if options.only is None else options.only or [DIRECT]
+        chosen = [[one for one in some if not options.loads or any(map(one.name.__contains__, options.loads))] for some in _ALL]
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(web.serving())
+            ways = stack.enter_context(roads(folder, web.authority, lists, peers, options.against))
+            found = [road for road in ways if road.name != DIRECT]
+            if E2GUARDIAN in peers:
+                found += stack.enter_context(_guardian(folder))
+            results = measure(found, targets, options.rounds, options.requests, [*chosen[0], *chosen[1]])
+            print_requests(found, results, chosen[0])
+            print_streams(found, results, options.megabytes, chosen[1])
 
 
 if __name__ == "__main__":
