@@ -89,6 +89,10 @@ INSTANCES: Final = (
         asyncio.StreamWriter, "_transport", "a closed one, where the pool took the connection (mitm/shared_origins.py)"
     ),
     InstanceAttribute(H2Connection, "acknowledge_received_data", "back pressure of single streams (mitm/http/http2_flow.py)"),
+    InstanceAttribute(
+        H2Connection, "decoder", "compiled, and can be given back what it has read (mitm/fastpath/http2/hpack_codec.py)"
+    ),
+    InstanceAttribute(H2Connection, "encoder", "compiled (mitm/fastpath/http2/hpack_codec.py)"),
     InstanceAttribute(H2Connection, "_handle_data_on_closed_stream", "counts what is answered (mitm/http/http2_bounds.py)"),
     InstanceAttribute(H2Connection, "_stream_is_closed_by_reset", "counts what is answered (mitm/http/http2_bounds.py)"),
 )

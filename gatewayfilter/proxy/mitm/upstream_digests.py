@@ -7,6 +7,7 @@ set the new digest here. install.py has the same for what is replaced.
 
 from typing import Final
 
+from gatewayfilter.proxy.mitm.fastpath.http2 import relied_on as http2
 from gatewayfilter.proxy.mitm.upstream import Reliance
 
 VERSION: Final = "12.2.3"
@@ -392,5 +393,6 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
         "mitmproxy.proxy.server",
         {"ConnectionHandler.on_timeout": "05db80a3824df86f"},
     ),
+    *http2.RELIED_ON,
 )
 """In the order of the path of a request through proxy/mitm/, then the modules outside of it."""

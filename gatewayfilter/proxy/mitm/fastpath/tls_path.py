@@ -19,9 +19,12 @@ from OpenSSL import SSL
 
 from gatewayfilter.proxy.mitm.fastpath.beginning import choose, shake_hands
 from gatewayfilter.proxy.mitm.fastpath.exchange import take
+from gatewayfilter.proxy.mitm.fastpath.http2.exchange import Taken, take_from_client, take_from_origin
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer, closing
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
+from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
 
 _ffi: Final = cast("Any", SSL)._ffi  # noqa: SLF001  pyOpenSSL has no way to read into a buffer that is there
 _lib: Final = cast("Any", SSL)._lib  # noqa: SLF001
@@ -60,7 +63,12 @@ def _http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Commands:
         return http.run_steps([(stream, closing(stream, iter(result)))])
     if type(handler) is ServerTLSLayer:
         return _from_origin(http, handler, event)
-    taken = take(http, behind(handler), event)
+    inner = behind(handler)
+    if type(inner) is GatewayHttp2Server:
+        return _http2(http, event, take_from_client(http, inner, event.data))
+    if type(inner) is PatientHttp2Client:
+        return _http2(http, event, take_from_origin(http, inner, event.data))
+    taken = take(http, inner, event)
     if taken is None:
         return http.handle_event(event)
     if type(taken) is list and taken and taken[0].connection is not http.context.client:
@@ -77,12 +85,49 @@ def _from_origin(http: FastHttpLayer, tls: ServerTLSLayer, event: events.DataRec
     plain, closed, error = _open(tls.tls, event.data)
     if closed or error is not None:
         return http.run_steps([(tls, process(tls, _after(tls, plain, closed=closed, error=error)))])
-    taken = take(http, behind(tls.child_layer), events.DataReceived(tls.conn, plain)) if plain else None
+    inner = behind(tls.child_layer)
+    if plain and type(inner) is PatientHttp2Client:
+        return _http2_from_origin(http, tls, inner, plain)
+    taken = take(http, inner, events.DataReceived(tls.conn, plain)) if plain else None
     if taken is None:
         return http.run_steps([(tls, process(tls, _after(tls, plain, closed=False, error=None)))])
     answer = _to_send(tls.tls)  # such as the reply to a new key
     first = [commands.SendData(tls.conn, answer)] if answer else []
     return [*first, *taken] if type(taken) is list else chain(first, taken)
+
+
+def _http2(http: FastHttpLayer, event: events.DataReceived, taken: Taken | None) -> Sent | Commands:
+    """Returns what follows from data of HTTP/2."""
+    if taken is None:
+        return http.handle_event(event)
+    sent = _sealed(http, taken.sent)
+    if taken.slow is None and not taken.rest:
+        return sent
+    rest = http.handle_event(events.DataReceived(event.connection, taken.rest)) if taken.rest else ()
+    return chain(sent, taken.slow or (), rest)
+
+
+def _http2_from_origin(http: FastHttpLayer, tls: ServerTLSLayer, client: PatientHttp2Client, plain: bytes) -> Sent | Commands:
+    """Handles what came from an origin by HTTP/2."""
+    answer = _to_send(tls.tls)
+    first = [commands.SendData(tls.conn, answer)] if answer else []
+    taken = take_from_origin(http, client, plain)
+    if taken is None:
+        return chain(first, http.run_steps([(tls, process(tls, _after(tls, plain, closed=False, error=None)))]))
+    sent = first + _sealed(http, taken.sent)
+    if taken.slow is None and not taken.rest:
+        return sent
+    rest = process(tls, _after(tls, taken.rest, closed=False, error=None)) if taken.rest else None
+    return chain(sent, taken.slow or (), http.run_steps([(tls, rest)]) if rest is not None else ())
+
+
+def _sealed(http: FastHttpLayer, sent: Sent) -> Sent:
+    """Encrypts what goes to origins."""
+    for place, command in enumerate(sent):
+        origin = http.connections.get(command.connection)
+        if type(origin) is ServerTLSLayer:
+            sent[place] = commands.SendData(origin.conn, _seal(origin.tls, command.data))
+    return sent
 
 
 def awaits_nothing(top: layer.Layer) -> bool:

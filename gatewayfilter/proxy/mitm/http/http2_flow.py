@@ -64,6 +64,11 @@ class PatientHttp2Server(Http2Server):
         super().__init__(*arguments)
         self._full: dict[int, Server] = {}
 
+    @property
+    def has_full(self) -> bool:
+        """Whether enough of any stream waits for the client."""
+        return bool(self._full)
+
     def is_full(self, stream_id: int) -> bool:
         """Returns whether enough of a stream waits for the client."""
         return stream_id in self._full
@@ -72,12 +77,13 @@ class PatientHttp2Server(Http2Server):
         yield from super()._handle_event(event)
         if isinstance(event, ResponseData):
             if self.h2_conn.stream_buffers:
-                self._note(event.stream_id)
+                self.note_unsent(event.stream_id)
         elif self._full and isinstance(event, events.DataReceived | events.ConnectionClosed):
             over = isinstance(event, events.ConnectionClosed) or "_handle_event" in vars(self)  # mitmproxy puts `done` there
             yield from self._go_on(over=over)
 
-    def _note(self, stream_id: int) -> None:
+    def note_unsent(self, stream_id: int) -> None:
+        """Notes a stream if too much of it waits for the client now."""
         layers = self.context.layers
         parent = layers[-2] if len(layers) > 1 else None
         if stream_id in self._full or self._unsent(stream_id) <= MOST_UNSENT or not isinstance(parent, http_layers.HttpLayer):
@@ -125,6 +131,10 @@ class PatientHttp2Client(Http2Client):
                 yield commands.SendData(self.conn, self.h2_conn.data_to_send())
             return
         yield from super()._handle_event(event)
+
+    def owes(self, ours: int) -> bool:
+        """Returns whether a stream of the origin waits for its window."""
+        return ours in self._owed
 
     def _acknowledge_unless_full(self, count: int, stream_id: int) -> None:
         client = self._client()

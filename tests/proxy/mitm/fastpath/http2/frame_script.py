@@ -1,0 +1,134 @@
+"""Both ends of HTTP/2 as scripts of frames, and a stack of layers between them, with or without the fast path."""
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+import hpack
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+)
+from hyperframe.frame import WindowUpdateFrame as Window
+from mitmproxy.connection import Server
+from mitmproxy.proxy import commands, events
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import HttpLayer, HTTPMode
+
+from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
+from tests.proxy.layer_drivers import Driver
+
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SETTINGS: Final = SettingsFrame(0).serialize()
+ACK: Final = SettingsFrame(0, flags=["ACK"]).serialize()
+
+type Fields = list[tuple[bytes, bytes]]
+
+
+class Http2Driver(Driver):
+    """The HTTP layer of a tunnel whose client and origin speak HTTP/2."""
+
+    def __init__(self, master: LeanMaster) -> None:
+        super().__init__(master, "regular")
+        client: Any = self.connections[0]
+        client.alpn, client.tls = b"h2", True
+        context = Context(client, master.options)
+        context.server.address = ("a.example", 443)
+        fast_path = master._instance._fast_path
+        top: Any = HttpLayer(context, HTTPMode.transparent)
+        if fast_path is not None:
+            top = HookRunner(FastHttpLayer(FastPathContext.of(context, fast_path), HTTPMode.transparent), fast_path.hooks)
+        connections: Any = master._proxyserver.connections
+        connections[client.id] = SimpleNamespace(layer=top)
+        self._top = top
+        self._happens(events.Start())
+
+    def _open(self, command: commands.OpenConnection) -> None:
+        assert isinstance(command.connection, Server)
+        command.connection.alpn = b"h2"
+        super()._open(command)
+
+
+class Peer:
+    """What one end says, with one table of fields."""
+
+    def __init__(self) -> None:
+        self._encoder = hpack.Encoder()
+
+    def head(self, number: int, fields: Fields, *, end: bool = True, cut: int = 0, flags: int = 0, before: bytes = b"") -> bytes:
+        """Returns the frames of a head.
+
+        Args:
+            number: of the stream.
+            fields: its fields.
+            end: nothing follows.
+            cut: bytes of the first frame, where it is more than one.
+            flags: further flags.
+            before: priority or the length of padding, which a flag announces.
+        """
+        block = self._encoder.encode(fields)
+        begun = bytes([1 * end | flags | (0 if cut else 4)])
+        first, rest = (block[:cut], block[cut:]) if cut else (block, b"")
+        made = _frame(b"\1", begun, number, before + first)
+        return made + _frame(b"\x09", b"\4", number, rest) if cut else made
+
+    def data(self, number: int, body: bytes, *, end: bool = False, flags: int = 0) -> bytes:
+        """Returns a frame of a body."""
+        return _frame(b"\0", bytes([1 * end | flags]), number, body)
+
+
+def _frame(kind: bytes, flags: bytes, number: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3) + kind + flags + number.to_bytes(4) + body
+
+
+def raw(kind: int, flags: int, number: int, body: bytes) -> bytes:
+    """Returns any frame."""
+    return _frame(bytes([kind]), bytes([flags]), number, body)
+
+
+def read(sent: bytes) -> list[tuple[object, ...]]:
+    """Returns what frames say, whatever their fields are packed like. The parts of a body are as they are cut."""
+    data = sent.removeprefix(PREFACE)
+    decoder = hpack.Decoder()
+    found: list[tuple[object, ...]] = []
+    block, begun = b"", Frame(1)
+    while data:
+        frame, size = Frame.parse_frame_header(memoryview(data[:9]))
+        frame.parse_body(memoryview(data[9 : 9 + size]))
+        assert len(data) >= 9 + size
+        data = data[9 + size :]
+        if isinstance(frame, HeadersFrame):
+            block, begun = b"", frame
+        if isinstance(frame, HeadersFrame | ContinuationFrame):
+            block += frame.data
+            if "END_HEADERS" in frame.flags:
+                fields = [tuple(field) for field in decoder.decode(block, raw=True)]
+                found.append(("head", begun.stream_id, fields, "END_STREAM" in begun.flags))
+        else:
+            found.append(_said(frame))
+    return found
+
+
+def _said(frame: Frame) -> tuple[object, ...]:
+    match frame:
+        case DataFrame():
+            return "data", frame.stream_id, frame.data, "END_STREAM" in frame.flags
+        case Window():
+            return "window", frame.stream_id, frame.window_increment
+        case RstStreamFrame():
+            return "reset", frame.stream_id, frame.error_code
+        case GoAwayFrame():
+            return "goaway", frame.last_stream_id, frame.error_code
+        case PingFrame():
+            return "ping", frame.opaque_data, sorted(frame.flags)
+        case SettingsFrame():
+            return "settings", sorted(frame.settings.items()), sorted(frame.flags)
+    raise AssertionError(frame)
