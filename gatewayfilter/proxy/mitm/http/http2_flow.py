@@ -80,7 +80,7 @@ class PatientHttp2Server(Http2Server):
                 self.note_unsent(event.stream_id)
         elif self._full and isinstance(event, events.DataReceived | events.ConnectionClosed):
             over = isinstance(event, events.ConnectionClosed) or "_handle_event" in vars(self)  # mitmproxy puts `done` there
-            yield from self._go_on(over=over)
+            yield from self.go_on(over=over)
 
     def note_unsent(self, stream_id: int) -> None:
         """Notes a stream if too much of it waits for the client now."""
@@ -95,7 +95,8 @@ class PatientHttp2Server(Http2Server):
         if server.alpn != b"h2":
             PAUSED.add(server)
 
-    def _go_on(self, *, over: bool) -> layer.CommandGenerator[None]:
+    def go_on(self, *, over: bool = False) -> layer.CommandGenerator[None]:
+        """Lets origins send on of which enough was taken, or all of them when it is over with the client."""
         parent = self.context.layers[-2]
         for stream_id, server in list(self._full.items()):
             if not over and self._unsent(stream_id) > MOST_UNSENT // 2 and not self.is_closed(stream_id):

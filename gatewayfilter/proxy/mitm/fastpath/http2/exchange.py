@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from h2.connection import ConnectionState as H2ConnectionState
+from mitmproxy.proxy import commands
 from mitmproxy.proxy.layers.http import HTTPMode
 from mitmproxy.proxy.mode_specs import ReverseMode
 
@@ -72,8 +73,10 @@ def take_from_client(http_layer: FastHttpLayer, server: GatewayHttp2Server, data
         if end > size or end - begin > connection.max_inbound_frame_size:
             break
         if kind == frames.WINDOW_UPDATE:
-            if server.has_full or not frames.open_window(connection, number, data[begin:end]):
+            if not _open_window(server, number, data[begin:end], sent):
                 break
+            if server.has_full:
+                slow = http_layer.run_steps([(server, server.go_on())])
         elif kind == frames.HEADERS and (block := _block(data[begin:end], flags, number)):
             taken = take_request(http_layer, server, number, block)
             if taken is None:
@@ -86,6 +89,15 @@ def take_from_client(http_layer: FastHttpLayer, server: GatewayHttp2Server, data
             break
         at = end
     return Taken(sent, slow, data[at:]) if at else None
+
+
+def _open_window(server: GatewayHttp2Server, number: int, body: bytes, sent: Sent) -> bool:
+    """Takes a WINDOW_UPDATE of a client. Returns False when nothing was done."""
+    waited: list[bytes] = []
+    opened = frames.open_window(server.h2_conn, number, body, waited)
+    if waited:
+        sent.append(commands.SendData(server.conn, b"".join(waited)))
+    return opened
 
 
 def _block(body: bytes, flags: int, number: int) -> bytes:
@@ -146,7 +158,7 @@ def _take_frame(responses: Responses, kind: int, flags: int, number: int, body: 
         return responses.take_data(number, body, end=flags == frames.END_STREAM)
     if kind == frames.HEADERS and flags in {frames.END_HEADERS, _HEAD_FLAGS}:
         return responses.take_head(number, body, end=flags == _HEAD_FLAGS)
-    return kind == frames.WINDOW_UPDATE and frames.open_window(responses.client.h2_conn, number, body)
+    return kind == frames.WINDOW_UPDATE and responses.open_window(number, body)
 
 
 def _is_begun(responses: Responses, rest: bytes) -> bool:

@@ -4,8 +4,8 @@ import struct
 from typing import Any, Final
 
 from h2.connection import H2Connection
-from h2.stream import H2Stream
-from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
+from h2.stream import H2Stream, StreamState
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection, SendH2Data
 
 HEAD: Final = struct.Struct(">HBBBL")
 """The upper two octets of a frame's length, the lowest one, type, flags, stream."""
@@ -18,6 +18,7 @@ END_STREAM: Final = 1
 END_HEADERS: Final = 4
 PRIORITY: Final = 32
 _LARGEST_WINDOW: Final = 2**31 - 1
+_SENDING: Final = frozenset({StreamState.OPEN, StreamState.HALF_CLOSED_REMOTE})
 _INCREMENT: Final = struct.Struct(">L")
 
 
@@ -47,35 +48,43 @@ def head_frames(connection: H2Connection, stream_id: int, block: bytes, *, end: 
 
 
 def put_data(connection: BufferedH2Connection, stream: H2Stream, piece: bytes, sent: list[bytes]) -> bool:
-    """Adds the frames of a piece of a body to what is sent, or has h2 keep what the other side does not take yet.
+    """Adds the frames of a piece of a body to what is sent, and keeps what the other side does not take yet.
 
     Returns:
         Whether all of it was sent.
     """
-    size = len(piece)
-    number = stream.stream_id
-    if size > min(connection.outbound_flow_control_window, stream.outbound_flow_control_window) or connection.stream_buffers.get(
-        number
-    ):
-        connection.send_data(number, piece)
-        sent.append(connection.data_to_send())
-        return False
     most = connection.max_outbound_frame_size
-    if size <= most:
-        sent += [HEAD.pack(size >> 8, size & 255, DATA, 0, number), piece]
-    else:
-        sent += [frame(DATA, 0, number, piece[start : start + most]) for start in range(0, size, most)]
+    whole = True
+    for chunk in (piece,) if len(piece) <= most else [piece[start : start + most] for start in range(0, len(piece), most)]:
+        waiting = connection.stream_buffers.get(stream.stream_id)
+        room = 0 if waiting else _room(connection, stream)
+        if not waiting and len(chunk) <= room:
+            _put(connection, stream, chunk, sent)
+            continue
+        whole = False
+        if room > 0:
+            _put(connection, stream, chunk[:room], sent)
+        connection.stream_buffers[stream.stream_id].append(SendH2Data(chunk[max(room, 0) :], end_stream=False))
+    return whole
+
+
+def _room(connection: BufferedH2Connection, stream: H2Stream) -> int:
+    return min(connection.outbound_flow_control_window, stream.outbound_flow_control_window)
+
+
+def _put(connection: BufferedH2Connection, stream: H2Stream, chunk: bytes, sent: list[bytes]) -> None:
+    size = len(chunk)
+    sent += [HEAD.pack(size >> 8, size & 255, DATA, 0, stream.stream_id), chunk]
     connection.outbound_flow_control_window -= size
     stream.outbound_flow_control_window -= size
-    return True
 
 
-def open_window(connection: BufferedH2Connection, stream_id: int, body: bytes) -> bool:
-    """Takes a WINDOW_UPDATE. Returns False, and has done nothing, where h2 must: data waits for it, or it is an error."""
+def open_window(connection: BufferedH2Connection, stream_id: int, body: bytes, sent: list[bytes]) -> bool:
+    """Takes a WINDOW_UPDATE, and sends what has waited for it. Returns False, and has done nothing, where it is an error."""
     increment = _INCREMENT.unpack(body)[0] if len(body) == _INCREMENT.size else 0
-    if not 0 < increment <= _LARGEST_WINDOW or connection.stream_buffers:
-        return False
     window: Any = connection if not stream_id else connection.streams.get(stream_id)
+    if not 0 < increment <= _LARGEST_WINDOW:
+        return False
     if window is None:
         return stream_id in connection._closed_streams  # noqa: SLF001  no public name for it; h2 ignores it then
     if stream_id and not window.open:
@@ -83,7 +92,51 @@ def open_window(connection: BufferedH2Connection, stream_id: int, body: bytes) -
     if window.outbound_flow_control_window + increment > _LARGEST_WINDOW:
         return False
     window.outbound_flow_control_window += increment
+    if connection.stream_buffers:
+        if stream_id:
+            _send_waiting(connection, stream_id, sent)
+        else:
+            _send_in_turns(connection, sent)
     return True
+
+
+def _send_in_turns(connection: BufferedH2Connection, sent: list[bytes]) -> None:
+    """Does what `connection_window_updated` does."""
+    buffers = connection.stream_buffers
+    goes_on = True
+    while goes_on:
+        goes_on = False
+        for number in list(buffers):
+            buffers[number] = buffers.pop(number)  # to the end
+            if _send_waiting(connection, number, sent):
+                goes_on = True
+                if not connection.outbound_flow_control_window:
+                    return
+
+
+def _send_waiting(connection: BufferedH2Connection, number: int, sent: list[bytes]) -> bool:
+    """Does what `stream_window_updated` does."""
+    stream = connection.streams.get(number)
+    if stream is None or stream.state_machine.state not in _SENDING:
+        connection.stream_buffers.pop(number, None)
+        return False
+    sends = False
+    while (waiting := connection.stream_buffers.get(number)) and (room := _room(connection, stream)) > 0:
+        sends = True
+        data, end = waiting.popleft()
+        if len(data) > room:
+            waiting.appendleft(SendH2Data(data[room:], end))
+            data, end = data[:room], False
+        if not end:
+            _put(connection, stream, data, sent)
+        else:
+            H2Connection.send_data(connection, number, data, end_stream=True)
+        if not waiting:
+            del connection.stream_buffers[number]
+            if number in connection.stream_trailers:
+                connection.send_headers(number, connection.stream_trailers.pop(number), end_stream=True)
+        sent.append(connection.data_to_send())
+    return sends
 
 
 def give_back(connection: H2Connection, stream: H2Stream, size: int) -> bytes:

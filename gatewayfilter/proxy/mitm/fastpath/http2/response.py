@@ -13,7 +13,15 @@ from mitmproxy.proxy.layers.http._events import ResponseEndOfMessage, ResponseHe
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._http2 import StreamState as Awaited
 
-from gatewayfilter.proxy.mitm.fastpath.http2.frames import DATA, END_STREAM, frame, give_back, head_frames, put_data
+from gatewayfilter.proxy.mitm.fastpath.http2.frames import (
+    DATA,
+    END_STREAM,
+    frame,
+    give_back,
+    head_frames,
+    open_window,
+    put_data,
+)
 from gatewayfilter.proxy.mitm.fastpath.http2.heads import are_lower, read_response
 from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import decoder_of, speed_up_encoder
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
@@ -224,6 +232,10 @@ class Responses:
         if AHEAD.get(server.conn) is stream:
             del AHEAD[server.conn]  # it waits no more
         vars(stream).clear()  # it holds itself in circles, and with it all that the flow has
+
+    def open_window(self, ours: int, body: bytes) -> bool:
+        """Takes a WINDOW_UPDATE of the origin. Returns False when nothing was done."""
+        return open_window(self.client.h2_conn, ours, body, self.to_origin)
 
     def is_plain(self, ours: int) -> bool:
         """Returns whether a stream's request is complete, and its response takes this path so far."""
