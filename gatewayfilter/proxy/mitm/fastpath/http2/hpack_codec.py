@@ -15,6 +15,8 @@ from h2.connection import H2Connection
 from gatewayfilter.compiled import load
 from gatewayfilter.proxy.mitm.upstream import set_on
 
+UNREADABLE: Final = (hpack.HPACKError, IndexError, TypeError)
+"""What reading a block may end with, as h2 expects it."""
 _compiled: Final = load("gatewayfilter.proxy.mitm.fastpath.http2._hpack")
 
 

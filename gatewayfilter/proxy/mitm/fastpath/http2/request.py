@@ -18,7 +18,7 @@ from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.http2.frames import head_frames
 from gatewayfilter.proxy.mitm.fastpath.http2.heads import are_lower, read_request
-from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import decoder_of, speed_up_encoder
+from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import UNREADABLE, decoder_of, speed_up_encoder
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, behind
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
@@ -53,7 +53,7 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp2Server, number: 
     decoder = decoder_of(connection)
     try:
         fields: Any = decoder.decode(block, raw=True)
-    except Exception as error:  # noqa: BLE001  h2 tells what it is
+    except UNREADABLE as error:  # h2 tells what it is
         decoder.again = error
         return None
     request = read_request(fields)

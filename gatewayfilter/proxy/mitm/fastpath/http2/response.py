@@ -23,7 +23,7 @@ from gatewayfilter.proxy.mitm.fastpath.http2.frames import (
     put_data,
 )
 from gatewayfilter.proxy.mitm.fastpath.http2.heads import are_lower, read_response
-from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import decoder_of, speed_up_encoder
+from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import UNREADABLE, decoder_of, speed_up_encoder
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Step, process
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
@@ -76,7 +76,7 @@ class Responses:
         decoder = decoder_of(connection)
         try:
             fields: Any = decoder.decode(block, raw=True)
-        except Exception as error:  # noqa: BLE001  h2 tells what it is
+        except UNREADABLE as error:  # h2 tells what it is
             decoder.again = error
             return False
         read = read_response(fields)
