@@ -19,6 +19,7 @@ cdef enum:
     ENTRY_BYTES = 32
     MOST_PREFIX = 12
     DEFAULT_SIZE = 4096
+    MOST_ENCODED = 65536
 
 cdef unsigned short[STATES * NIBBLES] NEXT
 cdef unsigned char[STATES * NIBBLES] FLAGS
@@ -313,6 +314,7 @@ cdef class Encoder:
 
     @header_table_size.setter
     def header_table_size(self, Py_ssize_t value):
+        value = min(value, <Py_ssize_t>MOST_ENCODED)  # the other side may allow gigabytes
         if value != self.most:
             self.changes.append(value)
             self.most = value

@@ -119,6 +119,18 @@ def test_a_small_block_may_not_become_a_large_head() -> None:
 
 
 @needs_it
+def test_a_table_that_may_be_huge_stays_small() -> None:
+    assert COMPILED is not None
+    encoder, decoder = COMPILED.Encoder(), hpack.Decoder()
+    decoder.max_allowed_table_size = encoder.header_table_size = 2**31 - 1
+    assert encoder.header_table_size == 65_536
+    for number in range(300):
+        fields = [(b"x-%d" % number, b"a" * 1_000)]
+        assert decoder.decode(encoder.encode(fields), raw=True) == fields
+    assert decoder.header_table_size == 65_536
+
+
+@needs_it
 def test_secrets_stay_out_of_tables() -> None:
     assert COMPILED is not None
     encoder = COMPILED.Encoder()
