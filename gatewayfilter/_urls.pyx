@@ -21,6 +21,9 @@ cdef enum:
     DOT = 46
     SLASH = 47
     QUESTION_MARK = 63
+    HASH = 35
+    COLON = 58
+    LONGEST_SCHEME = 8
     IS_WILDCARD = 2
     IS_EXCEPTION = 4
 
@@ -170,6 +173,66 @@ def plain_url(type kind not None, given not None):
     url.path = PyUnicode_Substring(text, root, path)
     url.query = PyUnicode_Substring(text, path, size)
     url.text = text if root == host or has_port else PyUnicode_Substring(text, 0, host) + PyUnicode_Substring(text, root, size)
+    url._key = None
+    url._digest = None
+    return url
+
+
+cdef Py_ssize_t fragment_at(const unsigned char* text, Py_ssize_t size) noexcept nogil:
+    """Returns where a fragment begins, the end where there is none."""
+    cdef Py_ssize_t index = 0
+    while index < size and at(text, size, index) != HASH:
+        index += 1
+    return index
+
+
+def plain_link(type kind not None, base not None, given not None):
+    """Returns the URL of a class that a reference means on a page, where it leads to a canonical one; `None` where that is not certain.
+
+    Args:
+        kind: the class.
+        base: the page's, of that class.
+        given: the reference: an absolute URL, a path, or one without a colon that goes on from the page's folder.
+    """
+    if type(given) is not str or not PyUnicode_IS_ASCII(given):
+        return None
+    cdef str text = given, netloc, base_path
+    cdef Py_ssize_t size = PyUnicode_GET_LENGTH(text), index, end, path
+    cdef const unsigned char* read = <const unsigned char*>PyUnicode_1BYTE_DATA(text)
+    end = fragment_at(read, size)
+    if end == 0 or end > LONGEST_URL:
+        return None
+    text = PyUnicode_Substring(text, 0, end)
+    if scheme_end(read, end) > 0:
+        return plain_url(kind, text)
+    if at(read, end, 0) == SLASH:
+        if at(read, end, 1) == SLASH:
+            return plain_url(kind, f"{base.scheme}:{text}")
+    else:
+        if at(read, end, 0) == QUESTION_MARK:
+            return None
+        for index in range(end):
+            if at(read, end, index) == COLON:
+                return None
+        base_path = base.path
+        text = base_path[: base_path.rfind("/") + 1] + text
+        if not PyUnicode_IS_ASCII(text):
+            return None
+    netloc = base.netloc
+    size = PyUnicode_GET_LENGTH(text)
+    if size + PyUnicode_GET_LENGTH(netloc) > LONGEST_URL - LONGEST_SCHEME:
+        return None
+    path = path_end(<const unsigned char*>PyUnicode_1BYTE_DATA(text), size, 0)
+    if path < 0:
+        return None
+    url = PyType_GenericAlloc(kind, 0)
+    url.scheme = base.scheme
+    url.host = base.host
+    url.port = base.port
+    url.netloc = netloc
+    url.path = PyUnicode_Substring(text, 0, path)
+    url.query = PyUnicode_Substring(text, path, size)
+    url.text = f"{base.scheme}://{netloc}{text}"
     url._key = None
     url._digest = None
     return url

@@ -1,22 +1,40 @@
 """The resolution of references in pages and redirects to absolute URLs."""
 
 import re
+from collections.abc import Callable
 from typing import Final
 
+from gatewayfilter.compiled import load
 from gatewayfilter.urls import Url, parse_url
 
 _DROPPED: Final = str.maketrans("", "", "\t\r\n")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
+_compiled = load("gatewayfilter._urls")
+
+
+def _no_plain_link(_kind: type[Url], _base: Url, _reference: str) -> Url | None:
+    return None
+
+
+_plain_link: Callable[[type[Url], Url, str], Url | None] = _no_plain_link if _compiled is None else _compiled.plain_link
+
 
 def resolve(base: Url, reference: str) -> Url:
     r"""Returns the canonical URL that a reference means on a page: white space dropped and `\` read as `/`, as browsers do.
 
-    About 4 µs, of which the URL's own parser takes most. Source: WHATWG URL §4.4.
+    About 4 µs, of which the URL's own parser takes most; compiled, half a microsecond for nineteen of twenty.
+    Source: WHATWG URL §4.4.
 
     Raises:
         UrlError: not an http(s) URL.
     """
+    link = _plain_link(Url, base, reference)
+    return resolve_any(base, reference) if link is None else link
+
+
+def resolve_any(base: Url, reference: str) -> Url:
+    """Returns what `resolve` does, in Python alone."""
     text = reference.strip()
     if not text.isprintable():  # ten times as fast where there is nothing to drop
         text = text.translate(_DROPPED)

@@ -1,13 +1,17 @@
 """References come out as browsers read them (WHATWG URL §4.4)."""
 
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.crawl.fetch.url_resolution import resolve
+from gatewayfilter.compiled import load
+from gatewayfilter.crawl.fetch.url_resolution import resolve, resolve_any
 from gatewayfilter.errors import UrlError
-from gatewayfilter.urls import parse_url
+from gatewayfilter.urls import Url, parse_url
 
+COMPILED: Any = load("gatewayfilter._urls")
 BASE = "http://a.test/b/c/d;p?q"
 
 
@@ -74,3 +78,59 @@ def test_what_is_absolute_needs_no_base(path: str, base: str) -> None:
     assert resolve(parse_url(f"https://y.test/{base}"), f"http://x.test/{path}") == whole
     if not whole.path.startswith("//"):  # that would begin with a host
         assert resolve(parse_url(f"http://x.test/{base}"), whole.path + whole.query) == whole
+
+
+_pieces = st.sampled_from(
+    [
+        *"abz09-._~:/?#[]@!$&'()*+,;=%^|{}`\\\"<> \t\n\0é例",
+        "http:",
+        "https://",
+        "//",
+        "/.",
+        "..",
+        "./",
+        "%2e",
+        "%41",
+        ":80",
+        "g.test",
+        "/x",
+    ]
+)
+_bases = st.sampled_from(
+    [BASE, "https://a.test:8443/", "http://127.0.0.1/x/y", "ws://a.test/b/c", "https://a.test/?", "https://a.test/b%20/c?d/e"]
+)
+
+
+@pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+@given(_bases, st.lists(_pieces, max_size=8).map("".join))
+@settings(max_examples=400)
+@example(BASE, "/" + "a" * 65_000)
+@example(BASE, "/" + "a" * 65_536)
+@example(BASE, "a" * 65_516)
+@example(BASE, "a" * 65_517)
+@example(BASE, "/g?#s")
+@example(BASE, "//a.test:80/x?y#s")
+@example(BASE, "https://a.test/x#s")
+def test_compiled_links_are_those_of_python(base: str, reference: str) -> None:
+    page = parse_url(base)
+    link = COMPILED.plain_link(Url, page, reference)
+    try:
+        expected = resolve_any(page, reference)
+    except UrlError:
+        assert link is None
+        return
+    assert link is None or _outcome(link) == _outcome(expected)
+    assert _outcome(resolve(page, reference)) == _outcome(expected)
+
+
+@pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+def test_most_links_are_resolved_by_compiled_code() -> None:
+    page = parse_url(BASE)
+    for reference in ("/x/y?z=1", "x.html", "x/y#s", "https://b.test/x", "//b.test/x"):
+        assert COMPILED.plain_link(Url, page, reference) is not None, reference
+    assert COMPILED.plain_link(Url, page, b"/x") is None
+    assert COMPILED.plain_link(Url, page, "") is None
+
+
+def _outcome(url: Url) -> list[object]:
+    return [url.scheme, url.host, url.netloc, url.port, url.path, url.query, url.text, url.key, url.digest]
