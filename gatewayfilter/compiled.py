@@ -14,6 +14,7 @@ MODULES = (
     "gatewayfilter._urls",
     "gatewayfilter.documents._density",
     "gatewayfilter.documents.html._markup",
+    "gatewayfilter.classify._score",
     "gatewayfilter.classify.lexicon._scanner",
     "gatewayfilter.classify.models._terms",
     "gatewayfilter.classify.normalize._views",

@@ -22,16 +22,17 @@ a page raises its limit above the category's own. Where nothing but topic words 
 the limit stays whole.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import ANY
+from gatewayfilter.compiled import load
 from gatewayfilter.model import ZONE_FACTORS, Evidence
 
 CONTEXT_SHARE = 0.8
@@ -120,10 +121,14 @@ class Judgement:
     doubt: str = ""
 
 
-type _Found = tuple[str, str, float, str, int]
+type Found = tuple[str, str, float, str, int]
 """What becomes an `Evidence` if it is among the heaviest: word, category, weight, zone, position."""
-type _Counted = tuple[_Found, float, bool]
+type _Counted = tuple[Found, float, bool]
 """What counts for a category: with its own weight, and whether it is a pair of phrases near each other."""
+type _AddedUp = tuple[list[Found], float, float, float, int, int, bool, bool]
+"""What `add_up` returns."""
+_EVIDENCE = ("word", "category", "weight", "zone", "position")
+_compiled = load("gatewayfilter.classify._score")
 
 
 class _Page(NamedTuple):
@@ -139,7 +144,7 @@ class _Page(NamedTuple):
     length: int
     offers: float
     weak_share: float
-    against_all: list[_Found]
+    against_all: list[Found]
 
 
 class _Tally:
@@ -154,27 +159,11 @@ class _Tally:
 
     __slots__ = ("evidence", "name", "score", "sum")
 
-    def __init__(self, category: Category, counted: Iterable[_Counted], page: _Page) -> None:
+    def __init__(self, category: Category, counted: list[_Counted], page: _Page) -> None:
         self.name = category.name
-        self.evidence: list[_Found] = []
-        strong = weak = against = 0.0
-        words = decisive = 0
-        told = headed = False
-        for found, own_weight, paired in counted:
-            self.evidence.append(found)
-            weight = found[2]
-            if weight < 0:
-                against -= weight
-                if own_weight >= DECISIVE:
-                    decisive += DECISIVE_ZONES.get(found[3], 0)
-                continue
-            words += 1
-            if own_weight < WEAK:
-                weak += weight
-                continue
-            strong += weight
-            told = told or not paired
-            headed = headed or (own_weight >= HEAD_WORD and ZONE_FACTORS[found[3]] > 1)
+        self.evidence, strong, weak, against, words, decisive, told, headed = _add_up(
+            counted, ZONE_FACTORS, DECISIVE_ZONES, DECISIVE, WEAK, HEAD_WORD
+        )
         if words:
             for word, _, weight, zone, position in page.against_all:
                 if word not in category.context:
@@ -199,22 +188,96 @@ def limit_at(category: Category, length: int) -> float:
     return round(category.limit * (category.short_share + (1 - category.short_share) * fullness), 3)
 
 
-def _best(found: Iterable[ZoneHits]) -> dict[Meaning, _Found]:
-    """Returns each meaning where it counts most, in the order of first places; a part weighs what its zone makes of it."""
-    best: dict[Meaning, _Found] = {}
+def best(
+    found: Iterable[ZoneHits],
+    factors_of: Mapping[str, Mapping[Role, float]],
+    zone_factors: Mapping[str, float],
+    part: Role,
+    near: Role,
+) -> dict[Meaning, Found]:
+    """Returns each meaning where it counts most, in the order of first places; a part weighs what its zone makes of it.
+
+    Args:
+        found: the hits.
+        factors_of: zone → what it makes of each role.
+        zone_factors: zone → its factor.
+        part: the role of parts.
+        near: the role of pairs, whose words are what stands in the text.
+    """
+    best: dict[Meaning, Found] = {}
     for zone, text, placed, hits in found:
-        factors = _FACTORS[zone]
+        factors = factors_of[zone]
         for meaning, (start, end) in hits.items():
             role = meaning.role
             factor = factors[role]
-            weight = factor if role is Role.PART else meaning.weight * factor
+            weight = factor if role is part else meaning.weight * factor
             if meaning in best:
                 _, _, known, known_zone, _ = best[meaning]
-                if abs(weight) <= abs(known) and (weight or factor <= ZONE_FACTORS[known_zone]):
+                if abs(weight) <= abs(known) and (weight or factor <= zone_factors[known_zone]):
                     continue
-            word = meaning.phrase if role is not Role.NEAR else text[start:end]
+            word = meaning.phrase if role is not near else text[start:end]
             best[meaning] = word, meaning.category, weight, zone, start if placed else UNPLACED
     return best
+
+
+def add_up(
+    counted: list[_Counted],
+    zone_factors: Mapping[str, float],
+    decisive_zones: Mapping[str, int],
+    decisive: float,
+    weak: float,
+    head: float,
+) -> _AddedUp:
+    """Returns the evidence of a category, and what it adds up to.
+
+    Args:
+        counted: what counts for it and against it.
+        zone_factors: zone → its factor.
+        decisive_zones: zone → how often decisive context counts there.
+        decisive: weight from which on context is decisive.
+        weak: weight below which words are of a topic.
+        head: weight from which on a word in the head is of an offer.
+
+    Returns:
+        The evidence; sums of strong words, of weak ones and of context; the number of words, and of decisive context; whether
+        a strong word is no pair; whether one stands in the head.
+    """
+    evidence: list[Found] = []
+    strong = light = against = 0.0
+    words = signs = 0
+    told = headed = False
+    for found, own_weight, paired in counted:
+        evidence.append(found)
+        weight = found[2]
+        if weight < 0:
+            against -= weight
+            if own_weight >= decisive:
+                signs += decisive_zones.get(found[3], 0)
+            continue
+        words += 1
+        if own_weight < weak:
+            light += weight
+            continue
+        strong += weight
+        told = told or not paired
+        headed = headed or (own_weight >= head and zone_factors[found[3]] > 1)
+    return evidence, strong, light, against, words, signs, told, headed
+
+
+def heaviest(evidence: Iterable[Found], winner: str) -> list[Found]:
+    """Returns evidence in the order in which it is shown: the winner's first, then by weight, then by word."""
+    return sorted(evidence, key=lambda found: (found[1] != winner, -abs(found[2]), found[0]))
+
+
+def made[T](kind: type[T], names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> tuple[T, ...]:
+    """Returns a value of a class for each row, its attributes in the order of these names."""
+    return tuple(kind(**dict(zip(names, row, strict=True))) for row in rows)
+
+
+_best: Callable[..., dict[Meaning, Found]] = best if _compiled is None else _compiled.best
+_add_up: Callable[..., _AddedUp] = add_up if _compiled is None else _compiled.add_up
+_heaviest: Callable[..., list[Found]] = heaviest if _compiled is None else _compiled.heaviest
+_made: Callable[..., tuple[Any, ...]] = made if _compiled is None else _compiled.made
 
 
 class Judge:
@@ -237,7 +300,7 @@ class Judge:
             found: the hits of each zone in each view.
             length: bytes of the page's visible text.
         """
-        best = _best(found)
+        best = _best(found, _FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR)
         chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
         counted = self._counted(best, chance)
         if not counted:  # nothing counts for or against any category
@@ -250,7 +313,7 @@ class Judge:
         tallies = [_Tally(self._categories[name], items, page) for name, items in counted.items()]
         return self._verdict([tally for tally in tallies if tally.sum.words], placed)
 
-    def _counted(self, best: Mapping[Meaning, _Found], chance: float) -> dict[str, list[_Counted]]:
+    def _counted(self, best: Mapping[Meaning, Found], chance: float) -> dict[str, list[_Counted]]:
         """Returns what counts for each category that anything counts for or against; what is shared by all comes later."""
         counted: dict[str, list[_Counted]] = {}
         for meaning, item in best.items():
@@ -274,21 +337,18 @@ class Judge:
                 counted.setdefault(name, []).append((item, abs(meaning.weight), False))
         return counted
 
-    def _verdict(self, tallies: Sequence[_Tally], offers: Sequence[_Found]) -> Judgement:
+    def _verdict(self, tallies: Sequence[_Tally], offers: Sequence[Found]) -> Judgement:
         speaking = sorted((tally for tally in tallies if tally.score > 0), key=lambda tally: -tally.score / tally.sum.limit)
         over = [tally for tally in speaking if tally.score > tally.sum.limit and tally.sum.words >= tally.sum.min_words]
         first = next(iter(over or speaking), None)
         winner = over[0].name if over else ""
-        evidence = sorted(
-            (found for tally in tallies for found in tally.evidence),
-            key=lambda found: (found[1] != winner, -abs(found[2]), found[0]),
-        )
+        evidence = _heaviest([found for tally in tallies for found in tally.evidence], winner)
         shown = evidence[:MAX_EVIDENCE] + list(offers[:MAX_OFFERS] if evidence else ())
         return Judgement(
             winner,
             first.score if first else 0.0,
             first.sum.limit if first else self._lowest_limit,
             {tally.name: tally.score for tally in speaking},
-            tuple(Evidence(*found) for found in shown),
+            _made(Evidence, _EVIDENCE, shown),
             {tally.name: tally.sum for tally in tallies},
         )

@@ -1,0 +1,80 @@
+"""Compiled twin of the loops of score.py: the same figures, added up in the same order."""
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        pass
+    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t items)
+    int PyObject_GenericSetAttr(object of, object name, object value) except -1
+
+
+def best(found, dict factors_of not None, dict zone_factors not None, part, near):
+    """Returns each meaning where it counts most; see score.best."""
+    cdef dict best = {}, factors, hits
+    cdef tuple place, known
+    cdef object zone, text, placed, meaning, role, factor, weight, word
+    for zone, text, placed, hits in found:
+        factors = factors_of[zone]
+        for meaning, place in hits.items():
+            role = meaning.role
+            factor = factors[role]
+            weight = factor if role is part else meaning.weight * factor
+            known = best.get(meaning)
+            if known is not None and abs(<double>weight) <= abs(<double>known[2]):
+                if weight or factor <= zone_factors[known[3]]:
+                    continue
+            word = text[place[0] : place[1]] if role is near else meaning.phrase
+            best[meaning] = (word, meaning.category, weight, zone, place[0] if placed else -1)
+    return best
+
+
+def add_up(list counted not None, dict zone_factors not None, dict decisive_zones not None, double decisive, double weak, double head):
+    """Returns the evidence of a category and what it adds up to; see score.add_up."""
+    cdef list evidence = []
+    cdef tuple found
+    cdef double strong = 0.0, light = 0.0, against = 0.0, weight, own_weight
+    cdef Py_ssize_t words = 0, signs = 0
+    cdef bint told = False, headed = False, paired
+    for found, own, pair in counted:
+        own_weight, paired = own, pair
+        evidence.append(found)
+        weight = found[2]
+        if weight < 0:
+            against -= weight
+            if own_weight >= decisive:
+                signs += decisive_zones.get(found[3], 0)
+            continue
+        words += 1
+        if own_weight < weak:
+            light += weight
+            continue
+        strong += weight
+        told = told or not paired
+        headed = headed or (own_weight >= head and zone_factors[found[3]] > 1)
+    return evidence, strong, light, against, words, signs, told, headed
+
+
+def heaviest(evidence, str winner not None):
+    """Returns evidence in the order in which it is shown; see score.heaviest."""
+    cdef list keyed = []
+    cdef tuple found
+    cdef Py_ssize_t place = 0
+    for found in evidence:
+        keyed.append((found[1] != winner, -abs(found[2]), found[0], place, found))
+        place += 1
+    keyed.sort()
+    return [found[4] for found in keyed]
+
+
+def made(type kind not None, tuple names not None, list rows not None):
+    """Returns a value of a frozen class for each row, its attributes in this order; see score.made."""
+    cdef list values = []
+    cdef tuple row
+    cdef Py_ssize_t index, count = len(names)
+    for row in rows:
+        if len(row) != count:
+            raise ValueError("a row has another number of attributes")
+        value = PyType_GenericAlloc(<PyTypeObject*>kind, 0)  # as `object.__new__`, without a search for it
+        for index in range(count):
+            PyObject_GenericSetAttr(value, names[index], row[index])
+        values.append(value)
+    return tuple(values)

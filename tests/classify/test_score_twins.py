@@ -1,0 +1,65 @@
+"""The compiled twin of the loops of score.py: the same figures from the same hits."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatewayfilter.classify import score
+from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
+from gatewayfilter.classify.score import ZoneHits
+from gatewayfilter.compiled import load
+from gatewayfilter.model import ZONE_FACTORS, Evidence
+
+COMPILED: Any = load("gatewayfilter.classify._score")
+pytestmark = pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+
+FACTORS = {zone: {role: min(factor, 1.5) for role in Role} for zone, factor in ZONE_FACTORS.items()}
+MEANINGS = [
+    Meaning(f"word {number}", category, role, weight)
+    for number, (category, role, weight) in enumerate(
+        (category, role, weight)
+        for category in ("a", "b", "any")
+        for role in Role
+        for weight in (-14.0, -3.5, 0.0, 0.1, 4.9, 5.0, 8.0, 12.3)
+    )
+]
+_zones = st.sampled_from(sorted(ZONE_FACTORS))
+_hits = st.dictionaries(st.sampled_from(MEANINGS), st.tuples(st.integers(0, 5), st.integers(5, 9)), max_size=20)
+_found = st.lists(st.builds(ZoneHits, _zones, st.just("some text of a page"), st.booleans(), _hits), max_size=6)
+_evidence = st.tuples(
+    st.text(max_size=2), st.sampled_from(["a", "b"]), st.sampled_from([-14.0, -0.5, 0.0, 3.1, 9.0]), _zones, st.integers(-1, 9)
+)
+
+
+@given(_found)
+def test_each_meaning_counts_where_it_counts_most(found: list[ZoneHits]) -> None:
+    arguments = found, FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR
+    expected = score.best(*arguments)
+    assert list(COMPILED.best(*arguments).items()) == list(expected.items())
+
+
+@given(st.lists(st.tuples(_evidence, st.sampled_from([0.1, 4.9, 5.0, 8.0, 12.0]), st.booleans()), max_size=30))
+def test_the_same_is_added_up(counted: list[Any]) -> None:
+    arguments = counted, ZONE_FACTORS, score.DECISIVE_ZONES, score.DECISIVE, score.WEAK, score.HEAD_WORD
+    assert COMPILED.add_up(*arguments) == score.add_up(*arguments)
+
+
+@given(st.lists(_evidence, max_size=30), st.sampled_from(["a", "b", ""]))
+def test_the_heaviest_comes_first(evidence: list[Any], winner: str) -> None:
+    assert COMPILED.heaviest(evidence, winner) == score.heaviest(evidence, winner)
+
+
+def test_evidence_is_made_of_rows() -> None:
+    names = ("word", "category", "weight", "zone", "position")
+    rows: list[tuple[Any, ...]] = [("w", "a", 1.5, "main", 3), ("", "b", -2.0, "title", -1)]
+    made = COMPILED.made(Evidence, names, rows)
+    assert made == score.made(Evidence, names, rows) == (Evidence(*rows[0]), Evidence(*rows[1]))
+    assert hash(made[0]) == hash(Evidence(*rows[0]))
+    with pytest.raises(AttributeError):  # frozen all the same
+        made[0].word = "x"
+    with pytest.raises(ValueError, match="number of attributes"):
+        COMPILED.made(Evidence, names, [("w", "a")])
+    with pytest.raises(AttributeError):
+        COMPILED.made(Evidence, (*names[:4], "none"), rows)
