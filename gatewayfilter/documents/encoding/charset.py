@@ -16,6 +16,8 @@ from gatewayfilter.documents.html.tags import without_zeros
 
 _PRESCAN_BYTES = 4096
 _DETECT_BYTES = 65_536
+_MOST_KEPT = 500_000
+"""Bytes of the page whose text is kept."""
 _MAX_DAMAGE = 1 / 200
 """Share of undecodable characters up to which a charset is still taken for the right one."""
 
@@ -76,13 +78,30 @@ class Decoded:
     charset: str
 
 
+_last = (b"", "", Decoded("", "utf-8"))
+
+
 def decode(body: bytes, content_type: str = "") -> Decoded:
     """Decodes a page; never raises and never gives up. Linear in the body's length.
 
     Args:
         body: the page's bytes; may be cut anywhere.
         content_type: the HTTP header's value, `""` when there is none.
+
+    What it returned last is kept for the same object, unless that is longer than `_MOST_KEPT`: who judges a page, and who asks
+    for its forms before the verdict is kept, begin with its text.
     """
+    global _last  # noqa: PLW0603  one value, replaced as a whole: threads may share it
+    last_body, last_type, known = _last
+    if last_body is body and last_type == content_type:
+        return known
+    decoded = _decode(body, content_type)
+    if len(body) <= _MOST_KEPT:
+        _last = body, content_type, decoded
+    return decoded
+
+
+def _decode(body: bytes, content_type: str) -> Decoded:
     for bom, codec in _BOMS:
         if body.startswith(bom):
             return _decoded(body[len(bom) :], codec)

@@ -12,6 +12,8 @@ from gatewayfilter.documents.html.tags import MAX_ATTRIBUTES, MAX_HTML, Token, a
 
 MAX_FIELDS = 500
 """Fields of a page that are read; a long questionnaire has 200."""
+MOST_KEPT = 500_000
+"""Characters of a page for which what it was asked about is kept."""
 MAX_REFERENCES = 2_000
 """References and targets of a page that are kept."""
 MAX_VALUE = 300
@@ -93,8 +95,22 @@ _ABSOLUTE = re.compile(r"\b(?:href|src)\s*=\s*(?:[\"']\s*)?((?:https?:)?//[^\s\"
 def likely_credentials(html: str) -> frozenset[Credential]:
     """Returns what fields of a page seem to take, those in comments and scripts too: all that `read_forms` finds, or more.
 
-    Linear; 1.5 µs for 1,000 characters of a page without fields.
+    Linear; 1.5 µs for 1,000 characters of a page without fields. What it returned last is kept, unless that page was
+    longer than `MOST_KEPT`: the classifier asks about a page, and its verdict asks again before it is kept.
     """
+    global _asked  # noqa: PLW0603  one value, replaced as a whole: threads may share it
+    html_asked, known = _asked
+    if html_asked is not html:
+        known = _likely_credentials(html)
+        if len(html) <= MOST_KEPT:
+            _asked = html, known
+    return known
+
+
+_asked: tuple[str, frozenset[Credential]] = ("", frozenset())
+
+
+def _likely_credentials(html: str) -> frozenset[Credential]:
     found: set[Credential] = set()
     count, has_area = 0, False
     for field in _FIELD.finditer(html, 0, MAX_HTML):

@@ -153,3 +153,14 @@ def test_what_a_browser_reads_that_believes_the_label(body: bytes, content_type:
 def test_a_label_behind_many_blanks_takes_no_time() -> None:
     """No stopwatch: going back over the blanks would not end within the test's time limit."""
     assert decode(b"abc", f"text/html; charset={' ' * 200_000};").text == "abc"
+
+
+def test_the_text_that_is_kept_is_that_of_the_same_bytes_and_label() -> None:
+    body = "赌场".encode("gb18030") * 40
+    first = decode(body, "text/html; charset=gbk")
+    assert decode(body, "text/html; charset=gbk") is first
+    assert decode(bytes(bytearray(body)), "text/html; charset=gbk") == first
+    cyrillic = bytes(range(0xC0, 0x100)) * 2
+    assert decode(cyrillic, "charset=windows-1251") != decode(cyrillic, "charset=koi8-r")
+    large = b"x" * 500_001
+    assert decode(large) is not decode(large)

@@ -85,3 +85,10 @@ def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> No
 )
 def test_the_first_search_finds_as_much_or_more(html: str, likely: set[Credential]) -> None:
     assert likely_credentials(html) == likely
+
+
+def test_what_was_asked_last_is_kept_for_that_page_alone() -> None:
+    page, other = "<input type=password>", "<input name=otp>"
+    assert likely_credentials(page) == likely_credentials(page) == {Credential.PASSWORD}
+    assert likely_credentials(other) == {Credential.CODE}
+    assert likely_credentials(page) == {Credential.PASSWORD}
