@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gatewayfilter.classify.imitated_services import ImitatedServices
 from gatewayfilter.classify.known_content import KnownContent, content_key
@@ -45,6 +46,15 @@ class Explained:
     sums: dict[str, Sum]
 
 
+class _Read(NamedTuple):
+    """A page that was judged: its text, the text that the judgement is of, which may be by another charset, and the judgement."""
+
+    page: Page
+    text: PageText
+    judged: PageText
+    found: Classification
+
+
 class PageClassifier:
     """Judges pages by the words of a lexicon. Immutable, but for what it remembers; safe to share between threads.
 
@@ -81,6 +91,7 @@ class PageClassifier:
         self._model = model
         self._scanner = Scanner(lexicon)
         self._judge = Judge(lexicon, self._scanner)
+        self._last: _Read | None = None
 
     @property
     def lexicon(self) -> Lexicon:
@@ -122,7 +133,8 @@ class PageClassifier:
 
     def text_of(self, page: Page) -> str:
         """Returns the text of a page (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
-        return self._read(page)[0].visible()
+        last = self._last
+        return (last.text if last is not None and last.page is page else self._read(page)[0]).visible()
 
     def explain(self, page: Page) -> Explained:
         """Judges a page as `classify_page` does, and returns what it was judged by."""
@@ -135,9 +147,14 @@ class PageClassifier:
         return text, self._judge.judge(self._hits(text), text.length()), self._lexicon
 
     def _judged(self, page: Page) -> tuple[PageText, Classification]:
-        text, charset = self._read(page)
-        read, found = self._by_label(page, text, self._classify(text, charset))
-        return read, self._with_fields(page, self._with_login_clone(page, read, found))
+        """Returns what a page was judged by, and the judgement; the last is kept: a review asks for all of it again."""
+        last = self._last
+        if last is None or last.page is not page:
+            text, charset = self._read(page)
+            read, found = self._by_label(page, text, self._classify(text, charset))
+            found = self._with_fields(page, self._with_login_clone(page, read, found))
+            last = self._last = _Read(page, text, read, found)  # replaced as a whole: threads may share it
+        return last.judged, last.found
 
     def _counts_url(self, page: Page) -> bool:
         """Returns whether the URL counts in a judgement, or what came with the page; a PDF file may be cut short by its time."""

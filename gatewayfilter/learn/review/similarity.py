@@ -59,10 +59,10 @@ def title_similarity(one: str, other: str) -> float:
 
 
 def are_alike(title: str, fingerprint: int, other_title: str, other_fingerprint: int) -> bool:
-    """Returns whether two pages are near duplicates."""
-    if not fingerprint or not other_fingerprint or title_similarity(title, other_title) < ALIKE_TITLES:
+    """Returns whether two pages are near duplicates. Titles are compared last: it takes ten times as long."""
+    if not fingerprint or not other_fingerprint or distance(fingerprint, other_fingerprint) > ALIKE_BITS:
         return False
-    return distance(fingerprint, other_fingerprint) <= ALIKE_BITS
+    return title_similarity(title, other_title) >= ALIKE_TITLES
 
 
 def title_pairs(title: str) -> set[str]:
