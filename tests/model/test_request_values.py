@@ -4,6 +4,18 @@ import pytest
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Policy, from_record, inherited_values, policy_values, to_record, with_value
+from gatewayfilter.model.values.request_values import (
+    LONGEST_TERM,
+    MOST_DOWNLOAD_MB,
+    MOST_TERMS,
+    SearchEngine,
+    canonical_value,
+    engines_of,
+    megabytes_of,
+    request_key,
+    terms_of,
+    types_of,
+)
 
 
 def changed(key: str, text: str, policy: Policy | None = None) -> Policy:
@@ -20,6 +32,13 @@ def changed(key: str, text: str, policy: Policy | None = None) -> Policy:
         ("search-terms", "none", "none"),
         ("file_types", ".EXE, video", "exe,video"),
         ("max_download_mb", "0100", "100"),
+        ("max-download-mb", "0", "0"),
+        ("max-download-mb", str(MOST_DOWNLOAD_MB), str(MOST_DOWNLOAD_MB)),
+        ("max-download-mb", "0000007", "7"),
+        ("search-terms", "x" * LONGEST_TERM, "x" * LONGEST_TERM),
+        ("search-terms", ",".join(map(str, range(MOST_TERMS))), ",".join(map(str, range(MOST_TERMS)))),
+        ("safesearch", "OFF", "off"),
+        ("file-types", "none", "none"),
         ("strictness", "relaxed", "relaxed"),
         ("tls", "sni-only", "sni-only"),
         ("log_privacy", "host", "host"),
@@ -46,6 +65,10 @@ def test_a_value_is_kept_in_canonical_form(key: str, text: str, stored: str) -> 
         ("max-download-mb", "-1", "whole number"),
         ("max-download-mb", "99999999", "whole number"),
         ("max-download-mb", "\u0661", "whole number"),
+        ("max-download-mb", str(MOST_DOWNLOAD_MB + 1), "whole number"),
+        ("max-download-mb", "00000007", "whole number"),
+        ("search-terms", ",", "1 to 1000"),
+        ("file-types", "quite-another-thing", "; there are "),
         ("tls", "off", "one of intercept"),
         ("log-privacy", "none", "one of full"),
         ("safe-search", "on", "there is no value"),
@@ -68,3 +91,13 @@ def test_each_value_comes_from_the_nearest_policy() -> None:
     near, far = changed("youtube", "off"), changed("tls", "page-only", changed("youtube", "strict"))
     found = {value.key: (value.value, value.origin) for value in inherited_values([("group kids", near), ("default", far)])}
     assert found == {"youtube": ("off", "group kids"), "tls": ("page-only", "default")}
+
+
+def test_what_a_value_stands_for() -> None:
+    assert engines_of("on") == set(SearchEngine)
+    assert (engines_of("off"), engines_of("bing")) == (frozenset(), {SearchEngine.BING})
+    assert (terms_of("none"), terms_of("b, a  c,b")) == ((), ("b", "a c"))
+    assert (types_of("none"), types_of(".exe,video")) == (frozenset(), {"exe", "video"})
+    assert megabytes_of("12") == 12
+    assert [request_key(key) for key in ("max_download_mb", "tls", "block-all", "")] == ["max-download-mb", "tls", "", ""]
+    assert canonical_value("tls", " page-only ") == "page-only"

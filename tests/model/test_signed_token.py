@@ -1,10 +1,12 @@
 from base64 import urlsafe_b64encode
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.model import LinkClaims, is_state_token, link_address, read_link, sign_link, state_token
+from gatewayfilter.model.signed_token import MOST_CHARACTERS
 
 KEY = b"k" * 32
 CLAIMS = LinkClaims(7, "https://games.example:8443/a?b=ü", "client:kim", 1234.5, True)
@@ -31,6 +33,21 @@ def test_no_changed_link_is_read(data: st.DataObject) -> None:
 )
 def test_no_other_text_is_read(token: str) -> None:
     assert read_link(KEY, token) is None
+
+
+def test_a_signed_token_has_a_longest_form() -> None:
+    longest = next(
+        token
+        for length in range(MOST_CHARACTERS)
+        if len(token := sign_link(KEY, replace(CLAIMS, url="a" * (MOST_CHARACTERS * 3 // 4 - length)))) <= MOST_CHARACTERS
+    )
+    found = read_link(KEY, longest)
+    assert found is not None
+    for more in range(1, 4):
+        longer = sign_link(KEY, replace(found, url=found.url + "a" * more))
+        assert (read_link(KEY, longer) is not None) is (len(longer) <= MOST_CHARACTERS)
+    assert read_link(KEY, "é" * 10) is None
+    assert read_link(KEY, sign_link(KEY, CLAIMS) + "\u0661") is None
 
 
 @given(st.text(max_size=300))

@@ -4,10 +4,27 @@ from dataclasses import replace
 
 import pytest
 
-from gatewayfilter.errors import AccountError
-from gatewayfilter.model import Action, Classification, Evidence, Reason, ReviewKind, ReviewTask, parse_matcher
+from gatewayfilter.errors import AccountError, PolicyError
+from gatewayfilter.model import (
+    Action,
+    ChangeKind,
+    Classification,
+    ContentId,
+    ContentKind,
+    Evidence,
+    Pause,
+    PauseScope,
+    Reason,
+    ReviewKind,
+    ReviewTask,
+    Verdict,
+    parse_matcher,
+)
 from gatewayfilter.model.access.account import Account, Role, Scope, WebSession, check_account_name, folded_name
+from gatewayfilter.model.client_matcher import _MOST_USER_CHARACTERS, canonical_address
 from gatewayfilter.model.modification import Enforcement
+from gatewayfilter.model.values.file_types import FILE_GROUPS, expanded_types
+from gatewayfilter.renamed_codes import RENAMED_CODES
 from gatewayfilter.urls import parse_url
 
 
@@ -100,6 +117,10 @@ def test_the_evidence_in_one_line() -> None:
     found = Classification("gambling", 10.0, 20.0, evidence=(*hits, against, *hosts))
     assert found.summary() == "score 10.0 (limit 20.0): w0, w4, w5, w6; blocked because h0, h1"
     assert found.summary(2) == "score 10.0 (limit 20.0): w0, w4; blocked because h0, h1"
+    nothing = Evidence("nothing", "gambling", 0.0, "host", 4)
+    assert Classification("gambling", 1.0, 2.0, evidence=(nothing,)).summary() == "score 1.0 (limit 2.0): no words"
+    counted = Evidence("nothing", "gambling", 0.0, "main", 4)
+    assert Classification("gambling", 1.0, 2.0, evidence=(counted,)).summary() == "score 1.0 (limit 2.0): no words"
     above = Classification("gambling", 20.0, 20.0, evidence=(*hits, *hosts))
     assert above.summary() == "score 20.0 (limit 20.0): w0, w4, w5, w6"
     assert Classification("", 1.0, 20.0, evidence=(*hosts,)).summary() == "score 1.0 (limit 20.0): no words"
@@ -107,3 +128,69 @@ def test_the_evidence_in_one_line() -> None:
 
 def test_a_network_of_all_addresses() -> None:
     assert [str(parse_matcher(text)) for text in ("0.0.0.0/0", "::/0", "10.0.0.0/31")] == ["0.0.0.0/0", "::/0", "10.0.0.0/31"]
+
+
+def test_what_a_verdict_says() -> None:
+    assert (Verdict(Action.BLOCK, Reason.BLACKLIST).blocked, Verdict(Action.ALLOW, Reason.UNKNOWN).blocked) == (True, False)
+
+
+def test_codes_of_earlier_releases() -> None:
+    for kind in (Reason, ChangeKind):
+        assert [kind(member.value) for member in kind] == list(kind)
+        with pytest.raises(ValueError, match="nothing"):
+            kind("nothing")
+    found = {old: kind(old) for old, new in RENAMED_CODES.items() for kind in (Reason, ChangeKind) if new in list(kind)}
+    assert found == {old: new for old, new in RENAMED_CODES.items() if new in {*Reason, *ChangeKind}}
+    assert len(found) >= 6
+
+
+def test_the_names_of_pauses() -> None:
+    pauses = (Pause(PauseScope.ALL, "", 1.0), Pause(PauseScope.GROUP, "a", 1.0), Pause(PauseScope.CLIENT, "b", 1.0))
+    assert [pause.name for pause in pauses] == ["all", "group:a", "client:b"]
+
+
+def test_contents_are_equal_by_both_digests() -> None:
+    ids = [ContentId(ContentKind.PAGE, digest, proof) for digest in (b"a" * 16, b"b" * 16) for proof in (b"c" * 16, b"d" * 16)]
+    assert len(set(ids)) == len({hash(one) for one in ids}) == 4
+    assert hash(ContentId(ContentKind.PAGE, b"a" * 16, b"c" * 16)) == hash(ids[0])
+
+
+def test_groups_of_file_types() -> None:
+    assert expanded_types(frozenset({"exe"})) == {"exe"}
+    assert expanded_types(frozenset({"exe", "video"})) == {"exe", *FILE_GROUPS["video"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("fe80::1%eth0", "fe80::1"),
+        ("[::1]", "::1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:DB8:0::1", "2001:db8::1"),
+    ],
+)
+def test_addresses_in_one_form(text: str, shown: str) -> None:
+    assert canonical_address(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("user:", "no name of a proxy user"),
+        ("user:a\tb", "no name of a proxy user"),
+        ("user:" + "a" * (_MOST_USER_CHARACTERS + 1), "no name of a proxy user"),
+        ("10.0.0.1/8", r"did you mean 10\.0\.0\.0/8\?"),
+        ("nothing", "is no address, network, MAC or user:NAME"),
+    ],
+)
+def test_what_matches_nobody(text: str, sentence: str) -> None:
+    with pytest.raises(PolicyError, match=sentence):
+        parse_matcher(text)
+
+
+def test_what_matches_somebody() -> None:
+    assert str(parse_matcher("USER:" + "a" * _MOST_USER_CHARACTERS)) == "user:" + "a" * _MOST_USER_CHARACTERS
+    assert [str(parse_matcher(text)) for text in ("::ffff:0:0/96", "::ffff:a00:0/103", "::fffe:0:0/95")] == [
+        *("0.0.0.0/0", "10.0.0.0/7", "::fffe:0:0/95")
+    ]
