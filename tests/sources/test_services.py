@@ -96,6 +96,12 @@ WRONG = [
     ("[x]\nhosts = ['a.example']\nports = [443]", "port 443"),
     ("[x]\nhosts = ['a.example']\nports = [true]", "port True"),
     ("[x]\nhosts = ['a.example']\nports = [70000]", "port 70000"),
+    ("[x]\nhosts = ['a.example']\nports = [80]", "port 80"),
+    ("[x]\nhosts = ['a.example']\nports = [0]", "port 0"),
+    ("[x]\nhosts = ['a.example']\nports = [65536]", "port 65536"),
+    (f"[x]\nhosts = ['a.example']\nports = {[*range(1000, 1021)]}", "at most 20"),
+    (f"[x]\nhosts = ['a.example']\nname = '{'a' * 201}'", "at most 200"),
+    ("[x]\nhosts = ['a.example']\npatterns = ['abc.x.example']", "one or two *"),
     ("[x]\nhosts = ['a.example']\nmedia = ['b.example']", "media: b.example is not among"),
     ("[x]\nhosts = ['a.example']\nexcept = ['b.example']", "except: b.example is not among"),
     ("[x]\nhosts = ['a.example']\nexcept = ['a.example']", "except: a.example is not among"),
@@ -108,6 +114,17 @@ WRONG = [
     ("[x]\nhosts = [" + ",".join(f"'h{number}.example'" for number in range(501)) + "]", "more than 500 entries"),
     ("#" * 1_000_001, "is larger than"),
 ]
+
+
+def test_what_is_taken_up_to_its_bounds(tmp_path: Path) -> None:
+    ports = [1, 79, 81, 442, 444, 65_535, *range(1_000, 1_014)]
+    hosts = [f"h{number}.example" for number in range(500)]
+    text = f"[x]\nname = '{'a' * 200}'\nhosts = {hosts}\nmedia = ['h0.example', 'v.h1.example']\nexcept = ['i.h1.example']\n"
+    found = load_services(own(tmp_path, f"{text}ports = {ports}\npatterns = ['*-a*.cdn.example']\n"))["x"]
+    assert (found.ports, found.hosts, len(found.name)) == (tuple(ports), tuple(hosts), 200)
+    assert (found.media, found.excepted, found.patterns) == (
+        *(("h0.example", "v.h1.example"), ("i.h1.example",), ("*-a*.cdn.example",)),
+    )
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG)
