@@ -93,9 +93,10 @@ def _is_inert(node: ast.AST) -> bool:
     if not isinstance(node, ast.Expr):
         return False
     value = node.value
-    return isinstance(value, ast.Constant) or (
-        isinstance(value, ast.Call) and ast.unparse(value.func).startswith(("_log.", "self._log."))
-    )
+    if not isinstance(value, ast.Call):
+        return isinstance(value, ast.Constant)
+    called = ast.unparse(value.func)
+    return called == "self.log" or called.startswith(("_log.", "self._log."))
 
 
 def change(node: ast.AST) -> ast.AST | None:  # noqa: C901  one case for each kind of fault

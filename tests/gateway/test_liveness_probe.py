@@ -45,6 +45,7 @@ def test_an_answer_or_an_end_is_a_sign_of_life(says: bytes) -> None:
     with worker(says=says) as port:
         assert LivenessProbe(f"127.0.0.1:{port}")() is True
         assert LivenessProbe(f"0.0.0.0:{port}")() is True
+        assert LivenessProbe(f"127.0.0.1:{port}", 0.9)() is True
 
 
 def test_who_only_has_connections_accepted_by_the_kernel_does_not_answer() -> None:
@@ -55,8 +56,8 @@ def test_who_only_has_connections_accepted_by_the_kernel_does_not_answer() -> No
 def test_nobody_listens() -> None:
     with worker() as port:
         pass
-    assert LivenessProbe(f"127.0.0.1:{port}")() is False  # at once, however long it may take
-    assert LivenessProbe(f"[::1]:{port}")() is False
+    assert LivenessProbe(f"127.0.0.1:{port}", 3_600.0)() is False  # at once, however long it may take
+    assert LivenessProbe(f"[::1]:{port}", 3_600.0)() is False
 
 
 @pytest.mark.parametrize(

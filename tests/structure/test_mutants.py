@@ -21,7 +21,7 @@ from scripts.mutants import Notes, Trial, callers, suites_of
         ("b(1)", {"pass", "b(2)"}),
         ("a += 1", {"pass", "a += 2"}),
         ("return None", set()),
-        ("'a docstring'\n    _log.info('a', 1)\n    raise A('b' + c)", set()),
+        ("'a docstring'\n    _log.info('a', 1)\n    self.log('b', 2)\n    raise A('b' + c)", set()),
         ("a: Literal[1] = b - c", {"a: Literal[1] = b + c"}),
     ],
 )

@@ -15,9 +15,10 @@ import pytest
 from gatewayfilter import compiled
 from gatewayfilter.errors import GatewayError
 from gatewayfilter.gateway.control import Gateway, GatewayState, GatewayStatus
-from gatewayfilter.gateway.doctor import Level, Patient, network_checks, process_checks
+from gatewayfilter.gateway.doctor import Level, Patient, disk_checks, network_checks, process_checks
 from gatewayfilter.gateway.nft import Kernel
 from gatewayfilter.gateway.runtime_state import RuntimeStateFile
+from gatewayfilter.wiring import open_store, publish_now
 from tests.gateway.doctor.doctor_state import patient, running, says
 
 OK, NOTE, WARNING, ERROR = Level.OK, Level.NOTE, Level.WARNING, Level.ERROR
@@ -278,3 +279,17 @@ def test_whose_a_process_is(state: Path, tmp_path: Path) -> None:
     assert found.level is (WARNING if os.geteuid() == 0 else OK)
     assert process_checks._owner(replace(patient(state), proc=tmp_path), 7) == os.geteuid()
     assert process_checks._owner(replace(patient(state), proc=tmp_path), 8) is None
+
+
+def test_a_damaged_snapshot_that_was_passed_over(state: Path) -> None:
+    good = next((state / "snapshots").glob("*.gfs"))
+    settings = patient(state)
+    assert disk_checks.snapshot(settings).level is OK
+    store = open_store(settings.settings)
+    publish_now(settings.settings, store)
+    store.close()
+    newest = max((state / "snapshots").glob("*.gfs"), key=lambda path: path.stat().st_mtime_ns)
+    assert newest != good
+    newest.write_bytes(newest.read_bytes()[:200])
+    found = disk_checks.snapshot(settings)
+    assert (found.level, found.words.startswith("A damaged one was passed over: ")) == (WARNING, True), found

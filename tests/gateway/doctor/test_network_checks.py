@@ -56,6 +56,14 @@ class TestNetwork:
             running(state, listen=f"127.0.0.1:{number}")
             assert network_checks.port(patient(state)).level is level
 
+    def test_a_port_whose_connections_have_just_ended_is_free(self, state: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            listen = f"127.0.0.1:{server.getsockname()[1]}"
+            with socket.create_connection(server.getsockname()) as client:
+                server.accept()[0].close()  # who closes first keeps the port for a minute
+                assert client.recv(1) == b""
+        assert network_checks.port(patient(state, proxy={"listen": listen})).level is OK
+
     def test_nobody_answers_on_the_port(self, state: Path) -> None:
         running(state, listen="127.0.0.1:1")
         assert network_checks.port(patient(state)).level is ERROR
