@@ -1,5 +1,6 @@
 """What the settings ask for, and what they may not."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,3 +139,59 @@ def test_connections_that_are_past_the_filter_already_are_ended() -> None:
     assert sign not in ruleset(GatewayPlan(lan=("lan0",), proxy_port=8080, transparent=False))
     forward = ruleset(PLAN).partition("chain forward {")[2].partition("}")[0]
     assert forward.index("jump exempt") < forward.index("ip daddr != @private4 jump strays")
+
+
+def _elements(rules: str, name: str) -> str:
+    """What stands in a set of a ruleset."""
+    part = rules.partition(f"    set {name} {{\n")[2].partition("    }\n")[0]
+    return part.partition("elements = { ")[2].partition(" }")[0]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_which_private_networks_are_never_redirected(*, private: bool) -> None:
+    rules = ruleset(replace(PLAN, filter_private=private))
+    never4, never6 = "127.0.0.0/8, 169.254.0.0/16, 224.0.0.0/3", "::1, fe80::/10, ff00::/8"
+    private4 = "10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.168.0.0/16, 224.0.0.0/3"
+    assert _elements(rules, "private4") == (never4 if private else private4)
+    assert _elements(rules, "private6") == (never6 if private else "::1, fc00::/7, fe80::/10, ff00::/8")
+
+
+def test_who_and_what_goes_past_the_filter_is_in_sets() -> None:
+    plan = replace(PLAN, past4=("192.0.2.0/24",), past6=("2001:db8::1",), free4=("10.0.0.5", "10.0.0.6"), free6=("fd00::/64",))
+    rules = ruleset(replace(plan, free_macs=("02:00:00:00:00:0a",), lan=("lan0", "lan1")))
+    found = {name: _elements(rules, name) for name in ("lan", "past4", "past6", "free4", "free6", "free_macs")}
+    assert found == {
+        "lan": '"lan0", "lan1"',
+        "past4": "192.0.2.0/24",
+        "past6": "2001:db8::1",
+        "free4": "10.0.0.5, 10.0.0.6",
+        "free6": "fd00::/64",
+        "free_macs": "02:00:00:00:00:0a",
+    }
+    assert rules.count("flags interval") == 6
+    assert "elements" not in ruleset(PLAN).partition("set past4")[2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule", "stands"),
+    [
+        ({}, "tcp dport { 80, 443 } counter redirect to :8080", True),
+        ({}, 'udp dport { 80, 443 } counter reject with icmpx port-unreachable comment "QUIC"', True),
+        ({"reject_quic": False}, 'comment "QUIC"', False),
+        ({}, "dport 853", False),
+        ({"reject_dot": True}, 'tcp dport 853 counter reject with tcp reset comment "DNS over TLS"', True),
+        ({"reject_dot": True}, 'udp dport 853 counter reject with icmpx port-unreachable comment "DNS over QUIC"', True),
+        ({}, "tcp dport 80 fib daddr type local redirect to :8080", False),
+        ({"own_port_80": True}, "tcp dport 80 fib daddr type local redirect to :8080", True),
+        ({}, "tcp dport 8080 ct status & dnat == 0 drop", True),
+        ({}, "iifname != @lan tcp dport 8080 drop", True),
+        ({}, "ct status & dnat == 0 counter reject with tcp reset", True),
+        ({"transparent": False}, "redirect to", False),
+        ({"transparent": False}, "ct status", False),
+        ({"transparent": False}, 'tcp dport { 80, 443 } counter reject with tcp reset comment "around the filter"', True),
+        ({"ports": (80, 8000)}, "tcp dport { 80, 8000 } counter redirect to :8080", True),
+        ({"proxy_port": 3128}, "counter redirect to :3128", True),
+    ],
+)
+def test_rules_of_a_plan(changed: dict[str, Any], rule: str, *, stands: bool) -> None:
+    assert (rule in ruleset(replace(PLAN, **changed))) is stands
