@@ -186,9 +186,10 @@ class Trial:
         """Runs the tests without a mutant of which nothing is noted. Returns what is noted of all; `red` has what fails."""
         copy = self._copy()
         tests = [test for test in copy.collected.tests if test not in noted]
-        outcome = copy.run(Job(tests, _MOST_S_OF_ALL, all=True)) if tests else Outcome()
-        if outcome.hung or outcome.late:
-            raise SystemExit(f"without a mutant the tests end at {tests[max(outcome.begun - 1, 0)]}")
+        while (outcome := copy.run(Job(tests, _MOST_S_OF_ALL, all=True)) if tests else Outcome()).hung:
+            self.red.add(tests.pop(max(outcome.begun - 1, 0)))  # it ended the process: once more without it
+        if outcome.late:
+            raise SystemExit(f"all tests without a mutant take more than {_MOST_S_OF_ALL:,.0f} s")
         self.red |= {*outcome.failed, *copy.collected.failed}
         found = {test: noted.get(test) or outcome.calls[test] for test in copy.collected.tests if test not in self.red}
         self._callers, self._green = callers(found), sorted(found, key=lambda test: found[test][0])
