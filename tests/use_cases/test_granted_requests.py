@@ -6,7 +6,7 @@ import pytest
 
 from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.interfaces import RequestState, UnblockRequest
-from gatewayfilter.model import Client, EntryKind, Group, Reason, parse_matcher
+from gatewayfilter.model import Client, EntryKind, Group, PolicyItem, Reason, parse_matcher
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases.requests import RequestDecisions, Whom, covers_host, granted, is_judged_page, state_of
@@ -22,8 +22,8 @@ def decisions(store: Store) -> RequestDecisions:
     return RequestDecisions(store, lambda: NOW)
 
 
-def ask(store: Store, **facts: str) -> int:
-    store.unblock.ask([replace(ASKED, **facts)])
+def ask(store: Store, request: UnblockRequest = ASKED) -> int:
+    store.unblock.ask([request])
     return store.unblock.open_requests()[0].request_id
 
 
@@ -131,7 +131,7 @@ def test_an_approval_is_a_rule(store: Store, decisions: RequestDecisions, lifeti
 
 
 def test_a_judged_page_is_approved_alone(store: Store, decisions: RequestDecisions) -> None:
-    number = ask(store, reason=Reason.LEARNED, rule="www.games.example/play")
+    number = ask(store, replace(ASKED, reason=Reason.LEARNED, rule="www.games.example/play"))
     approved = decisions.approve(number, lifetime_s=None, site=True, whom=Whom(everybody=True))
     assert (approved.rules[0].kind, approved.page_alone, approved.site) == (EntryKind.URL, True, "")
 
@@ -144,7 +144,7 @@ def test_pages_that_several_asked_for(store: Store, decisions: RequestDecisions)
 
 
 def test_for_whom_it_is(store: Store, decisions: RequestDecisions) -> None:
-    items = [Group("kids"), Client("anna", (parse_matcher("10.0.0.9"),))]
+    items: list[PolicyItem] = [Group("kids"), Client("anna", (parse_matcher("10.0.0.9"),))]
     store.policies.change(lambda _: [(item, True) for item in items], NOW)
     for whom, scope in ((Whom(group="kids"), "group:kids"), (Whom(client="anna"), "client:anna"), (Whom(everybody=True), "")):
         assert decisions._scope(whom, None) == (scope, None)
