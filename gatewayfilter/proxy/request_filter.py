@@ -180,6 +180,9 @@ class RequestFilter:
 
     def _carry_out(self, flow: http.HTTPFlow, flow_request: FlowRequest, verdict: Verdict, started: int) -> None:
         untouched = verdict.reason is _MANUAL_ALLOW
+        if verdict.action is not _BLOCK and (flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers)):
+            # Before anything is set in it: what the client names in Connection must not take that out again.
+            make_ready(flow.request, flow_request, has_parent=self._has_parent)
         if self._changes is not None and verdict.action is not _BLOCK:
             other = form = None
             if untouched:
@@ -204,8 +207,6 @@ class RequestFilter:
             flow.metadata[PENDING] = PendingFlow(flow_request, verdict.unknown, untouched, form=form)
         if flow_request.address:
             self._addresses.lead(flow, flow_request, verdict)
-        if flow_request.host_header or not CONNECTION_FIELDS.isdisjoint(flow_request.headers):
-            make_ready(flow.request, flow_request, has_parent=self._has_parent)
         flow.request.stream = form is None
         if self._usage.active:
             self._usage.request(flow_request.request, verdict)

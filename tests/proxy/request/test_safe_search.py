@@ -153,3 +153,24 @@ async def test_nothing_is_changed_without_such_a_value(sites: Sites, state: Path
     async with running(state, tmp_path, "unknown=allow") as (found, session):
         await get(found, session, sites.url("http", "www.google.com", "/search?q=casino&safe=off"))
     assert [(address, path) for address, _, path, _, _ in sites.seen] == [("127.0.0.1", "/search?q=casino&safe=off")]
+
+
+CLAIMS = [
+    ("music.youtube.com", "youtube-restrict", "Strict"),
+    ("www.bing.com", "prefer", "safe"),
+    ("search.brave.com", "cookie", "safesearch=strict"),
+]
+
+
+@pytest.mark.parametrize(("host", "name", "value"), CLAIMS)
+async def test_a_client_cannot_name_an_enforced_field_as_one_of_its_connection(
+    host: str, name: str, value: str, sites: Sites, state: Path, tmp_path: Path
+) -> None:
+    """What Connection names is taken out of a request; what the filter sets is not the client's to name."""
+    async with running(state, tmp_path, "safesearch=on", "youtube=strict") as (found, session):
+        url = sites.url("http", host, "/search?q=cats")
+        for connection in (name, f"keep-alive, {name.upper()}"):
+            headers = {"Connection": connection, name: "off"}
+            async with session.get(url, proxy=found.url, headers=headers) as response:
+                assert response.status == 200
+    assert [headers.getall(name) for *_, headers, _ in sites.seen] == [[value]] * 2  # type: ignore[attr-defined]
