@@ -3,7 +3,7 @@
 from abc import ABC
 from typing import Final
 
-from h11 import Data, EndOfMessage
+from h11 import Data, EndOfMessage, ProtocolError
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from mitmproxy import http
@@ -27,11 +27,34 @@ VERSIONS: Final = frozenset({b"HTTP/1.1", b"HTTP/1.0"})
 
 
 class _TrailingReader(ChunkedReader):
-    """Reads a chunked body, and keeps its trailers instead of handing them to mitmproxy, which refuses them."""
+    """Reads a chunked body: all chunks that have come as one piece, and trailers, which mitmproxy refuses, apart from it.
+
+    A peer decides how small its chunks are: each by itself would be an event through all layers, some 20 µs for a byte.
+    """
 
     trailers: http.Headers | None = None
+    _later: EndOfMessage | ProtocolError | None = None
+    """What came behind the chunks of the last piece."""
 
     def __call__(self, buf: ReceiveBuffer) -> Data | EndOfMessage | None:
+        later, self._later = self._later, None
+        if isinstance(later, ProtocolError):
+            raise later
+        event = later or self._read(buf)
+        if type(event) is not Data or not buf:
+            return event
+        pieces = [event.data]
+        try:
+            more = self._read(buf)
+            while isinstance(more, Data):
+                pieces.append(more.data)
+                more = self._read(buf)
+            self._later = more
+        except ProtocolError as error:
+            self._later = error
+        return Data(b"".join(pieces))
+
+    def _read(self, buf: ReceiveBuffer) -> Data | EndOfMessage | None:
         event = super().__call__(buf)
         if isinstance(event, EndOfMessage) and event.headers:
             self.trailers = http.Headers(list(event.headers))
@@ -65,7 +88,7 @@ class BoundedHttp1(Http1Connection, ABC):
             yield from super().read_body(event)
             return
         for command in super().read_body(event):
-            if reader.trailers is not None and isinstance(command, ReceiveHttp):
+            if reader.trailers is not None and type(command) is ReceiveHttp and type(command.event) is not self.ReceiveData:
                 yield ReceiveHttp(self.ReceiveTrailers(self.stream_id, reader.trailers))
                 reader.trailers = None
             yield command

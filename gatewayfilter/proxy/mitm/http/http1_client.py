@@ -31,6 +31,8 @@ _SETTINGS: Final = b"\4\0\0\0\0\0"
 """Type, flags and stream of the first frame of HTTP/2."""
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
 """The first line of an interim response, which another one follows; 101 is none, it changes the protocol."""
+_MOST_INTERIM: Final = 100
+"""Interim responses to one request: nothing of them reaches the client, which so holds up no origin that sends them for ever."""
 
 
 class GatewayHttp1Client(BoundedHttp1, Http1Client):
@@ -39,6 +41,8 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
     ReceiveTrailers = ResponseTrailers
     _first: int | None = None
     """The stream of the first request on this connection; 0 where another client's came first."""
+    _interims: tuple[int | None, int] = (None, 0)
+    """A stream, and how many interim responses came for its request."""
 
     @classmethod
     def idle(cls, context: Context) -> Self:
@@ -78,11 +82,8 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
             kind = stale_retry.ConnectionWasStale if whole else ResponseProtocolError
             yield ReceiveHttp(kind(self.stream_id, "the origin has HTTP/2 alone", ErrorCode.GENERIC_SERVER_ERROR))
             return
-        while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
-            if status == b"103":
-                yield from self._pass_hints(lines[1:])
-            if not self.buf:
-                return
+        if (yield from self._read_interims()):
+            return
         if self.state == self.read_headers and self.keeps_too_much() and b"\r\n\r\n" not in self.buf._data:  # noqa: SLF001
             yield from self.give_up("the head of its answer is too large")
             return
@@ -91,6 +92,19 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
                 yield from self.give_up(wrong)
                 return
             yield command
+
+    def _read_interims(self) -> layer.CommandGenerator[bool]:
+        """Reads the interim responses that have come; returns whether nothing came behind them, or there are too many."""
+        while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
+            self._interims = self.stream_id, self._interims[1] + 1 if self._interims[0] == self.stream_id else 1
+            if self._interims[1] > _MOST_INTERIM:
+                yield from self.give_up("it sends interim responses without end")
+                return True
+            if status == b"103":
+                yield from self._pass_hints(lines[1:])
+            if not self.buf:
+                return True
+        return False
 
     def _needs_http2(self) -> bool:
         """Returns whether the origin answers the first request with the settings that begin HTTP/2 (RFC 9113 §3.4)."""

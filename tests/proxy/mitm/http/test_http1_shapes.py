@@ -129,6 +129,37 @@ async def test_shapes_pass_and_keep_the_connection(
         assert origin.connections == 2  # one for each client connection
 
 
+@pytest.mark.parametrize("interim", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
+async def test_interim_responses_have_an_end(interim: bytes, gateway: Gateway) -> None:
+    """Nothing of them reaches the client, so that no slow client holds up an origin that sends them for ever."""
+    for count, expected in ((100, b"\r\n\r\nok"), (101, b"interim responses without end")):
+        async with RawOrigin(interim * count + OK).running() as origin:
+            head = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/html\r\n\r\n" % (
+                origin.port,
+                origin.port,
+            )
+            got = await exchange(gateway, head, lambda got, end=expected: end in got)  # type: ignore[misc]
+            assert expected in got
+
+
+async def test_chunks_that_came_together_go_on_together(gateway: Gateway) -> None:
+    """An origin decides how small its chunks are; each by itself would cost more than a whole read of larger ones."""
+    chunks = b"1\r\na\r\n" * 3000
+    async with RawOrigin(CHUNKED + b"trailer: x-sum\r\n\r\n" + chunks + b"0\r\nX-Sum: 7\r\n\r\n").running() as origin:
+        head = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (origin.port, origin.port)
+        got = await exchange(gateway, head, lambda got: got.endswith(b"0\r\nx-sum: 7\r\n\r\n"))
+        body = got.partition(b"\r\n\r\n")[2]
+        assert body.count(b"a") == 3000
+        assert body.count(b"\r\n") < 100
+
+
+async def test_chunks_before_a_malformed_one_go_on(gateway: Gateway) -> None:
+    async with RawOrigin(CHUNKED + b"\r\n1\r\na\r\n2\r\nbc\r\nx\r\n").running() as origin:
+        head = b"GET http://127.0.0.1:%d/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % (origin.port, origin.port)
+        got = await exchange(gateway, head, lambda _: False)
+        assert got.endswith(b"\r\n\r\n3\r\nabc\r\n")
+
+
 @pytest.mark.parametrize(
     ("version", "fields", "answer"),
     [
