@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from mitmproxy import http
@@ -190,7 +189,7 @@ class RequestFilter:
             else:
                 flow.response, other, form = self._changes.before(flow, flow_request.request)
             if other is not None:
-                now = self._engine.decide(replace(flow_request.request, url=other))
+                now = self._judge.verdict(flow_request.moved(other))
                 verdict = now if now.blocked else verdict
             if form is not None and verdict.action is not _BLOCK and flow.response is None:
                 self._read_form(flow, flow_request, verdict, form, started)

@@ -10,7 +10,7 @@ from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 from mitmproxy.test import taddons, tflow, tutils
 
 from gatewayfilter.config import ProxySettings, Settings
-from gatewayfilter.model import Request, Verdict
+from gatewayfilter.model import Request, RequestChange, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.pages.block_page import BlockPages
@@ -18,7 +18,7 @@ from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.store_writer import StoreWriter
 from gatewayfilter.proxy.unknown_policy import HoldUnknown
 from gatewayfilter.telemetry import Counters
-from tests.proxy.proxy_fakes import ALLOW, FakeDecide, Gateway
+from tests.proxy.proxy_fakes import ALLOW, BLOCK, FakeDecide, Gateway
 
 
 def flow_for(url: str, *, method: str = "GET", **headers: str) -> http.HTTPFlow:
@@ -83,6 +83,18 @@ def test_every_alias_is_judged(gateway: Gateway, addon: GatewayAddon) -> None:
     addon.requestheaders(flow)
     assert flow.response is not None
     assert [asked.url.host for asked in gateway.decide.asked] == ["fine.example", "blocked.example"]
+
+
+def test_a_path_that_a_rule_changed_is_judged_under_every_name(gateway: Gateway, addon: GatewayAddon) -> None:
+    gateway.changes.requests["/p?utm=1"] = RequestChange(url="https://fine.example/p")
+    gateway.decide.table["https://other.example/p"] = BLOCK
+    flow = flow_for("https://x/p?utm=1", Host="fine.example")
+    flow.server_conn.address = ("other.example", 443)
+    flow.request.data.host = "other.example"
+    addon.requestheaders(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
+    assert [record.action for record in gateway.records] == ["block"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ RFC 9110 §4.2.3).
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -97,6 +97,15 @@ class FlowRequest:
     foreign_frame: Final[bool]
     host_header: Final[str]
     target: Final[bytes]
+
+    def moved(self, url: Url) -> "FlowRequest":
+        """Returns the request for another path of its site, under all of its names."""
+
+        def named(request: Request) -> Request:
+            own = request.url
+            return replace(request, url=Url(own.scheme, own.host, own.port, url.path, url.query))
+
+        return replace(self, request=replace(self.request, url=url), aliases=tuple(map(named, self.aliases)))
 
 
 def read_flow(flow: http.HTTPFlow, user: str = "") -> FlowRequest:
