@@ -1,5 +1,6 @@
 """The check of downloads: a body is judged by its first bytes and its size while it streams, and cut where it is blocked."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from gatewayfilter.urls import Url
 _LOOKED_AT: Final = 512
 """Decoded bytes of a body by which its type is known."""
 _MOST_ENCODINGS: Final = 8
+_PLACE: Final = re.compile(r"bytes[ \t]+(\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)[ \t]*\Z", re.ASCII | re.IGNORECASE)
 
 
 class CheckedDownload:
@@ -100,6 +102,9 @@ def _decoded(decoders: Sequence[StreamDecoder], data: bytes) -> Iterator[bytes]:
 
 
 def _is_later_part(headers: Mapping[str, str]) -> bool:
-    """Returns whether a response is a part of a file that does not begin with its first byte."""
-    place = headers.get("content-range", "").replace(" ", "").lower().removeprefix("bytes")
-    return bool(place) and not place.startswith("0-")
+    """Returns whether a response is a part of a file that does not begin with its first byte.
+
+    A place that cannot be read is none: programs take such a body for the file from its beginning.
+    """
+    place = _PLACE.match(headers.get("content-range", ""))
+    return place is not None and place[1].strip("0") != ""
