@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from mitmproxy.proxy import mode_specs
 from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import StartupError
+from gatewayfilter.private_files import replace_file
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
@@ -244,9 +244,7 @@ def _trusted(upstream_ca: Path | None, confdir: Path) -> str | None:
             raise StartupError(f"proxy.upstream_ca {upstream_ca} has no certificate in PEM form")
         content = Path(certifi.where()).read_bytes() + b"\n" + further
         if not combined.exists() or combined.read_bytes() != content:
-            aside = combined.with_suffix(f".{os.getpid()}")  # the other workers write theirs at the same time
-            aside.write_bytes(content)
-            aside.replace(combined)
+            replace_file(combined, content)  # the other workers write theirs at the same time
     except OSError as error:
         raise StartupError(f"cannot use proxy.upstream_ca {upstream_ca}: {error.strerror}") from error
     return str(combined)

@@ -132,7 +132,7 @@ def test_nothing_in_the_state_folder_is_open_to_others(gateway: GatewayProcess) 
     for secret in ("ca/mitmproxy-ca.pem", "gatewayfilter.sqlite3"):
         assert stat.S_IMODE((gateway.state / secret).stat().st_mode) == 0o600, secret
     open_to_others = {path.name for path in gateway.state.rglob("*") if path.is_file() and path.stat().st_mode & 0o077}
-    assert open_to_others <= {"mitmproxy-dhparam.pem", "upstream-ca.pem"}  # a constant of mitmproxy, and this test's own file
+    assert open_to_others <= {"mitmproxy-dhparam.pem"}  # a constant of mitmproxy
 
 
 def test_malformed_requests_leave_it_standing(gateway: GatewayProcess, http_site: Origin) -> None:
