@@ -99,6 +99,7 @@ def setup(  # noqa: PLR0913  one for each option
             account = add_first_account(store, credentials)
         with showing(quiet=invocation.json) as progress:
             result = apply_setup(loaded, store, plan, progress)
+    invocation.changed = not plan.is_empty
     if invocation.json:
         print_json({"plan": plan, "results": result.results, "published": result.published, "account": account})
     else:

@@ -61,7 +61,7 @@ class FilterCommand(click.Command):
         audited: action code by which its changes of lists and policies are recorded in the audit log, with their inverse;
             `""` for a command that changes none, or records them itself.
         recorded: action code by which it is recorded otherwise, when it has ended with exit code 0, or has set
-            `Invocation.undo`.
+            `Invocation.changed` or `Invocation.undo`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class FilterCommand(click.Command):
         if self.audited:
             invocation.change = change
         result = super().invoke(ctx)
-        if self.recorded and (not result or invocation.undo is not None):
+        if self.recorded and (not result or invocation.changed or invocation.undo is not None):
             invocation.record(replace(change, undo=invocation.undo))
         return result
 
@@ -110,7 +110,8 @@ def _typed(command: click.Command, ctx: click.Context, kind: type[click.Paramete
         value = ctx.params.get(name)
         values = [str(part) for part in value] if isinstance(value, tuple) else [str(value)]
         if kind is click.Option:
-            words.append(parameter.opts[0] if isinstance(value, bool) else f"{parameter.opts[0]} {' '.join(values)}")
+            is_flag = isinstance(parameter, click.Option) and parameter.is_flag  # one that fills another parameter has no value
+            words.append(parameter.opts[0] if is_flag else f"{parameter.opts[0]} {' '.join(values)}")
         else:
             words += values
     return " ".join(words)

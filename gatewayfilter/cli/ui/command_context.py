@@ -43,6 +43,7 @@ class Invocation:
         json: `--json` was given.
         change: of lists and policies, `None` for a command without `audited`.
         undo: what takes back the change of a command with `recorded`, once it was made; `None` where nothing does.
+        changed: a command with `recorded` has changed something, whatever its exit code.
     """
 
     data_dir: Path | None = None
@@ -50,6 +51,7 @@ class Invocation:
     json: bool = False
     change: PendingChange | None = None
     undo: Mapping[str, object] | None = None
+    changed: bool = False
     _warned: bool = False
 
     def loaded(self, warn: Callable[[Loaded], None] | None = None, /, **options: object) -> Loaded:

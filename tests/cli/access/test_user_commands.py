@@ -145,6 +145,9 @@ def test_changes_of_commands_are_recorded_and_taken_back(cli: Cli) -> None:
         ("pause.started", "10min", "command"), ("policy.added", "kids", "command"), ("rule.added", "ads.example.com", "command"),
     ]  # fmt: skip
     assert found[2]["detail"] == "--comment why"
+    assert cli("list", "add", "--allow", "good.example").code == 0
+    assert cli("audit", "list", "--json", "-n", "1").json[0]["detail"] == "--allow"
+    assert cli("list", "remove", "good.example").code == 0
     assert all(row["undoable"] and row["who"] for row in found)
     for row in found:
         assert cli("audit", "undo", row["id"]).code == 0

@@ -141,6 +141,7 @@ def test_without_a_network_everything_is_pending(cli: Cli, bundled: Path) -> Non
     assert done.err.count("pending, the running filter fetches it later") == 8
     found = cli("status", "--json")
     assert (found.code, len(found.json["lists"]["pending"])) == (1, 8)
+    assert [row["action"] for row in cli("audit", "list", "--json").json] == ["setup.done"], "it has changed something"
 
 
 @pytest.mark.parametrize(
