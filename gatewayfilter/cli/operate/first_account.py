@@ -41,8 +41,9 @@ class Credentials(NamedTuple):
 def ask_first_account() -> Credentials:
     """Asks for a name and, hidden and twice, for a password, until both can be used."""
     from gatewayfilter.model import check_account_name
+    from gatewayfilter.use_cases.access.passwords import SHORTEST
 
-    say("The first account of the dashboard is an admin.")
+    say(f"The first account of the dashboard is an admin. Its password has at least {SHORTEST} characters.")
     default = _usable(user_name())
     while True:
         try:

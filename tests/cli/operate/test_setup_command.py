@@ -241,10 +241,11 @@ def test_the_wizard_asks_shows_and_does(bundled: Path, cli: Cli) -> None:
     shown = read_until(terminal, "Carry this out? [Y/n]:")
     assert "9 lists of others, about" in shown
     os.write(terminal, b"\n")
-    read_until(terminal, "Name [")
+    before = read_until(terminal, "Name [")
     os.write(terminal, b"two words\n")
     assert "letters, digits" in read_until(terminal, "Name [")
     os.write(terminal, b"ada\n")
+    assert "Its password has at least 10 characters." in before
     read_until(terminal, "New password of ada:")
     for password, prompt in ((b"short", "New password of ada:"), (b"long enough, really", "")):
         os.write(terminal, password + b"\n")
