@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -64,10 +66,13 @@ def resume(invocation: Invocation, *, client: str | None, group: str | None) -> 
     scope, target = _scope(client, group)
     with invocation.store() as store:
         ended = PolicyEditor(store.policies).resume(scope, target)
+        others = () if ended else tuple(pause for pause in store.policies.read().pauses.values() if pause.until > time.time())
     if invocation.json:
         print_json({"ended": ended})
     else:
         say(f"Filtering goes on for {_whom(scope, target)}." if ended else f"There is no pause for {_whom(scope, target)}.")
+        for pause in others:
+            say(f"Paused is {_whom(pause.scope, pause.target)}: gatewayfilter resume{_option(pause.scope, pause.target)}")
     return 0 if ended else 1
 
 
@@ -81,3 +86,7 @@ def _scope(client: str | None, group: str | None) -> tuple[PauseScope, str]:
 
 def _whom(scope: PauseScope, target: str) -> str:
     return "everybody" if scope is PauseScope.ALL else f"the {scope} {target}"
+
+
+def _option(scope: PauseScope, target: str) -> str:
+    return "" if scope is PauseScope.ALL else f" --{scope} {shlex.quote(target)}"

@@ -51,7 +51,7 @@ def list_requests(invocation: Invocation, *, everything: bool) -> None:
         return
     now = time.time()
     for request in found:
-        blocked = (request.reason, request.category, request.source_list or "no list", request.rule or "no rule")
+        blocked = (request.reason, request.category, request.source_list, request.rule)
         times = f", {request.times} times" if request.times > 1 else ""
         say(f"{request.request_id}: {request.who} asked at {show_day(request.at)}{times} for {request.url}")
         say(f"   blocked by {', '.join(filter(None, blocked))}")

@@ -71,7 +71,7 @@ class RunLock:
                 holder = os.read(self._descriptor, 32).decode(errors="replace").strip() or holder
             os.close(self._descriptor)
             raise StartupError(
-                f"another GatewayFilter (process {holder}) runs on the state folder {self._path.parent}"
+                f"another GatewayFilter (process {holder}) runs on the state folder {self._path.parent}: stop it first"
             ) from error
         if self._is_writable:
             os.ftruncate(self._descriptor, 0)

@@ -98,6 +98,17 @@ def test_pauses(family: Cli) -> None:
     assert family("resume").code == 0
 
 
+def test_resume_without_a_pause_names_those_that_are_in_force(family: Cli) -> None:
+    family("pause", "30min", "--client", "tablet")
+    wrong = family("resume")
+    assert (wrong.code, wrong.out) == (
+        1,
+        "There is no pause for everybody.\nPaused is the client tablet: gatewayfilter resume --client tablet\n",
+    )
+    assert family("resume", "--json").json == {"ended": False}
+    assert family("resume", "--client", "tablet").code == 0
+
+
 BAD: list[tuple[Sequence[str], str]] = [
     (("client", "add", "tablet", "--address", "10.0.0.1"), "there is a client 'tablet' already"),
     (("client", "add", "other", "--address", TABLET), f"{TABLET} belongs to the client tablet already"),
