@@ -13,12 +13,10 @@ from sqlalchemy import delete, or_, select, update
 
 from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import key_of_client
-from gatewayfilter.store.repositories.review.bypass_links import next_version
+from gatewayfilter.store.repositories.review.bypass_links import ERASED_URL, next_version
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import BYPASS_LINKS, DEVICES, NOTIFICATIONS, QUOTA_USAGE, UNBLOCK_REQUESTS
 
-ERASED_URL: Final = "http://erased.invalid/"
-"""Stands in emptied rows."""
 _AT_ONCE: Final = 500
 
 

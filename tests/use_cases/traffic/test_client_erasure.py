@@ -87,6 +87,9 @@ def test_nothing_of_a_client_remains_and_others_keep_theirs(store: Store, settin
         assert erased.counts["quota_days"] == erased.counts["clients"] == erased.counts["links"] == 1
         assert erased.counts["devices"] == 2
         assert not store.policies.read().clients
+    assert [one.url for one in store.unblock.requests()] == ["http://other.test/"], "emptied rows are not listed"
+    assert (store.unblock.decided(9), store.unblock.decided(9, before=99)) == ([], [])
+    assert [one.url for one in store.bypass.links()] == (["http://private.test/"] if kept else [])
     changes = store.unblock.changes(version)
     assert [one.state for one in changes.requests] == [RequestState.CLOSED], "those who follow the requests hear of it"
     assert erase_client(store, settings, "10.9.8.7").counts["requests"] == 0

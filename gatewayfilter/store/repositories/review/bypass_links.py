@@ -16,6 +16,9 @@ from gatewayfilter.store.sql.schema import BYPASS_LINKS, UNBLOCK_REQUESTS
 VISIT_S: Final = 300.0
 """How long the visit of a link that works once may take."""
 
+ERASED_URL: Final = "http://erased.invalid/"
+"""Stands in rows that were emptied when their client was erased, which are not listed."""
+
 _KEPT_S: Final = 30 * 86_400.0
 """How long a link is kept after its end."""
 
@@ -50,9 +53,9 @@ class SqlBypassLinks:
             return _link(connection.execute(_ALL.where(_COLUMNS.id == number)).one())
 
     def links(self, limit: int = 1000) -> list[BypassLink]:
-        """Returns links, the newest first."""
+        """Returns links, the newest first; none of an erased client."""
         with self._database.read() as connection:
-            return [_link(row) for row in connection.execute(_ALL.limit(limit))]
+            return [_link(row) for row in connection.execute(_ALL.where(_COLUMNS.url != ERASED_URL).limit(limit))]
 
     def in_force(self, now: float) -> list[BypassLink]:
         """Returns the links that have made rules and have neither ended nor been revoked."""

@@ -11,7 +11,13 @@ from gatewayfilter.interfaces import RequestState, UnblockChanges, UnblockReques
 from gatewayfilter.model import ManualRule
 from gatewayfilter.renamed_codes import current_code
 from gatewayfilter.store.repositories.lists import SqlListStore
-from gatewayfilter.store.repositories.review.bypass_links import SqlBypassLinks, end_of_rules, newest_version, next_version
+from gatewayfilter.store.repositories.review.bypass_links import (
+    ERASED_URL,
+    SqlBypassLinks,
+    end_of_rules,
+    newest_version,
+    next_version,
+)
 from gatewayfilter.store.repositories.review.notifications import add_notification
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.prepared_query import PreparedQuery
@@ -38,6 +44,7 @@ LONGEST_COMMENT: Final = 300
 _DAY_S: Final = 86_400.0
 _COLUMNS = UNBLOCK_REQUESTS.c
 _OPEN = _COLUMNS.state == RequestState.OPEN.value
+_NAMED = _COLUMNS.url != ERASED_URL
 _OF_PAGE = select(UNBLOCK_REQUESTS).where(_COLUMNS.digest == bindparam("of")).order_by(_COLUMNS.id.desc()).limit(1)
 _OF_CLIENT = (_COLUMNS.client_name == bindparam("name")) & ((_COLUMNS.client_name != "") | (_COLUMNS.client == bindparam("by")))
 _COUNT_OPEN = select(func.count()).where(_OPEN)
@@ -97,16 +104,21 @@ class SqlUnblockRequests:
         return number
 
     def requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
-        """Returns open and decided requests, the newest first."""
-        return self._select(None, limit)
+        """Returns open and decided requests, the newest first; none of an erased client."""
+        return self._select(_NAMED, limit)
 
     def find(self, request_id: int) -> UnblockRequest | None:
         """Returns the request with a number, `None` when there is none."""
         return next(iter(self._select(_COLUMNS.id == request_id, 1)), None)
 
     def decided(self, limit: int, before: int = 0) -> list[UnblockRequest]:
-        """Returns requests that are no longer open, by falling number, with numbers below `before`; 0 for the newest."""
-        older = ~_OPEN & (_COLUMNS.id < before) if before else ~_OPEN
+        """Returns requests that are no longer open, by falling number, with numbers below `before`; 0 for the newest.
+
+        Those of an erased client are left out.
+        """
+        older = ~_OPEN & _NAMED
+        if before:
+            older &= _COLUMNS.id < before
         with self._database.read() as connection:
             wanted = select(UNBLOCK_REQUESTS).where(older).order_by(_COLUMNS.id.desc()).limit(limit)
             return [_request(row) for row in connection.execute(wanted)]
@@ -176,11 +188,9 @@ class SqlUnblockRequests:
         return replace(_request(row), state=RequestState.CLOSED)
 
     def _select(self, condition: Any, limit: int) -> list[UnblockRequest]:
-        wanted = select(UNBLOCK_REQUESTS) if condition is None else select(UNBLOCK_REQUESTS).where(condition)
+        wanted = select(UNBLOCK_REQUESTS).where(condition).order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit)
         with self._database.read() as connection:
-            return [
-                _request(row) for row in connection.execute(wanted.order_by(_COLUMNS.at.desc(), _COLUMNS.id.desc()).limit(limit))
-            ]
+            return [_request(row) for row in connection.execute(wanted)]
 
     def _of_ids(self, request_ids: Sequence[int]) -> list[UnblockRequest]:
         return self._select(_COLUMNS.id.in_(request_ids), len(request_ids))
