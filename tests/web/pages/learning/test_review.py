@@ -19,7 +19,7 @@ def _state(board: Dashboard, number: int) -> ReviewState:
 def test_an_empty_queue(tmp_path: Path) -> None:
     with dashboard(tmp_path) as board:
         assert "Nothing waits for a review" in board.client.get("/review").text
-        assert "没有待复核的网页" in board.client.get("/review", headers={"accept-language": "zh"}).text
+        assert "没有待审核的网页" in board.client.get("/review", headers={"accept-language": "zh"}).text
         assert board.client.get("/review/9").status_code == 404
         assert board.client.get("/review?state=none").status_code == 422
         assert board.client.get("/review?after=x").status_code == 422
