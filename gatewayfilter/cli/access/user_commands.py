@@ -13,6 +13,7 @@ from gatewayfilter.cli.ui.dates import show_moment
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.passwords import read_new_password
 from gatewayfilter.errors import AccountError
+from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +78,7 @@ def list_users(invocation: Invocation) -> None:
             ]
         )
     elif not found:
-        say("There are no accounts yet. Add one: gatewayfilter user add NAME")
+        say(as_callable("There are no accounts yet. Add one: gatewayfilter user add NAME"))
     else:
         print_table(
             ("name", "role", "second factor", "disabled", "sessions", "tokens", "last log-in"),

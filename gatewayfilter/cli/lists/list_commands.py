@@ -17,6 +17,7 @@ from gatewayfilter.cli.ui.dates import expiry_option, show_day
 from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
 from gatewayfilter.errors import BroadRuleError, RuleError
 from gatewayfilter.model import LearnedEntry, ListAction
+from gatewayfilter.program_name import as_callable
 from gatewayfilter.use_cases.lists.patterns import Pattern, verb_of, written
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues, add_rules, forget_learned, read_wanted, remove_rules
 
@@ -143,7 +144,7 @@ def show(invocation: Invocation, *, action: str | None, group: str | None, learn
     if invocation.json:
         print_json(rules)
     elif not rules:
-        say("There are no entries. Add one: gatewayfilter list add PATTERN")
+        say(as_callable("There are no entries. Add one: gatewayfilter list add PATTERN"))
     else:
         now = time.time()
         print_table(

@@ -12,6 +12,7 @@ from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -60,7 +61,7 @@ def list_requests(invocation: Invocation, *, everything: bool) -> None:
         if request.decided_at is not None or request.state.value == "closed":
             say(f"   {state_of(request, now)} {_decision(request)}".rstrip())
     if not everything:
-        say(f"To approve: gatewayfilter request approve {found[0].request_id} --for 1h")
+        say(as_callable(f"To approve: gatewayfilter request approve {found[0].request_id} --for 1h"))
 
 
 def _decision(request: UnblockRequest) -> str:

@@ -21,6 +21,7 @@ from gatewayfilter.cli.ui.dates import show_day
 from gatewayfilter.cli.ui.output import print_json, print_table, say
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError, SourceError
+from gatewayfilter.program_name import as_callable
 from gatewayfilter.sources.parallel import WIDTH, in_parallel
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
         for item in found:
             show_details(item)
     elif not found:
-        say("There are no sources. Add one: gatewayfilter source catalog")
+        say(as_callable("There are no sources. Add one: gatewayfilter source catalog"))
     else:
         print_table(
             ("name", "on", "means", "category", "format", "entries", "changed", "next", "problem"),
