@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import ClassifyError, ConfigError
 from gatewayfilter.interfaces import Page
+from gatewayfilter.model import Classification
 from gatewayfilter.processes.inspection import inspector
 from gatewayfilter.settings import ClassifySettings
 from gatewayfilter.wiring import open_store, words_in_use
@@ -32,12 +34,21 @@ def test_it_judges_by_what_the_settings_say(settings: Settings) -> None:
 
 
 def test_what_was_judged_by_other_words_is_judged_anew(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[Page] = []
+    classify = ReloadingClassifier.classify_page
+
+    def counted(classifier: ReloadingClassifier, page: Page) -> Classification:
+        judged.append(page)
+        return classify(classifier, page)
+
+    monkeypatch.setattr(ReloadingClassifier, "classify_page", counted)
     judge = inspector._Remembering(settings)
     page = replace(PAGE, final_url="http://casino.example/")  # its URL counts: known content is none
     first = judge.classify_page(page)
-    assert judge.classify_page(page) is first
+    assert (judge.classify_page(page), len(judged)) == (first, 1)
     monkeypatch.setattr(judge, "words_version", lambda: "others")
-    assert judge.classify_page(page) is not first
+    judge.classify_page(page)
+    assert len(judged) == 2
 
 
 def test_a_learner_that_cannot_begin_opens_the_database_once(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
