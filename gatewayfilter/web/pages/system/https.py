@@ -57,14 +57,15 @@ def remove(
 def device(request: Request, services: Services) -> Response:
     """Shows how a device is set up. Open to everybody who reaches the dashboard: devices have no account."""
     current(request)  # who is logged in sees the navigation
-    address = proxy_address(services.settings)
+    host, port = split_address(services.settings.proxy.listen)
     return render(
         request,
         "system/device.html",
         active="device",
-        address=address,
+        address=proxy_address(services.settings),
         transparent=services.settings.proxy.mode == "transparent",
-        local=split_address(services.settings.proxy.listen)[0] in {"127.0.0.1", "localhost", "::1"},
+        local=host in {"127.0.0.1", "localhost", "::1"},
+        port=port,
         authority=services.authorities().current,
     )
 

@@ -97,6 +97,12 @@ def test_a_wrong_setting_stays_in_its_field(tmp_path: Path) -> None:
         assert "4" in web.client.get("/settings?q=log.retention_days").text
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_filter_for_this_machine_alone_names_its_own_port(tmp_path: Path, language: str) -> None:
+    with dashboard(tmp_path, None, proxy__listen="127.0.0.1:3128") as web:
+        assert "--listen 0.0.0.0:3128" in web.client.get("/device", headers={"accept-language": language}).text
+
+
 def test_a_device_needs_no_account(tmp_path: Path) -> None:
     with dashboard(tmp_path, None, proxy__listen="192.0.2.7:3128") as web:
         page = web.client.get("/device")
