@@ -113,7 +113,7 @@ def check_list(text: str) -> None:
         if active:
             _agree(matcher, scheme, active, asked)
         matcher.match_all(asked)
-        effects.change_request(asked, [])
+        effects.change_request(asked, ["list"])
         effects.stub(asked)
 
 

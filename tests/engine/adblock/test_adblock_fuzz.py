@@ -55,6 +55,7 @@ TARGETS = st.one_of(
 @example("/ads\\n-x/")
 @example("ads\udcd7?#x")
 @example("0.0.0.0 \x00")
+@example("$removeparam=")
 @settings(max_examples=150, deadline=None)
 def test_any_list(text: str) -> None:
     check_list(text)

@@ -194,29 +194,34 @@ class HookRunner:
         """
         replies: deque[events.Event] = deque()
         unsent: commands.SendData | None = None
-        while True:
-            for command in coming:
-                if isinstance(command, commands.SendData):
-                    if unsent is None:
-                        unsent = command
-                    elif unsent.connection is command.connection:
-                        unsent = commands.SendData(command.connection, unsent.data + command.data)
-                    else:
-                        yield unsent
-                        unsent = command
-                elif isinstance(command, commands.Log):  # one for each streamed response, between head and body
-                    if _connections_log.isEnabledFor(command.level):
+        try:
+            while True:
+                for command in coming:
+                    if isinstance(command, commands.SendData):
+                        if unsent is None:
+                            unsent = command
+                        elif unsent.connection is command.connection:
+                            unsent = commands.SendData(command.connection, unsent.data + command.data)
+                        else:
+                            yield unsent
+                            unsent = command
+                    elif isinstance(command, commands.Log):  # one for each streamed response, between head and body
+                        if _connections_log.isEnabledFor(command.level):
+                            yield command
+                    elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
+                        if unsent is not None:
+                            yield unsent
+                            unsent = None
                         yield command
-                elif not isinstance(command, commands.StartHook) or not self._run_or_defer(command):
-                    if unsent is not None:
-                        yield unsent
-                        unsent = None
-                    yield command
-                elif command.blocking:
-                    replies.append(events.HookCompleted(command, None))
-            if not replies:
-                break
-            coming = self._top.handle_event(replies.popleft())
+                    elif command.blocking:
+                        replies.append(events.HookCompleted(command, None))
+                if not replies:
+                    break
+                coming = self._top.handle_event(replies.popleft())
+        except Exception:
+            if unsent is not None:
+                yield unsent  # what was said before the fault counts as said: a table of header fields may have changed with it
+            raise
         if unsent is not None:
             yield unsent
 

@@ -103,8 +103,13 @@ def _http2(http: FastHttpLayer, event: events.DataReceived, taken: Taken | None)
     sent = _sealed(http, taken.sent)
     if taken.slow is None and not taken.rest:
         return sent
-    rest = http.handle_event(events.DataReceived(event.connection, taken.rest)) if taken.rest else ()
+    rest = _handled(http, events.DataReceived(event.connection, taken.rest)) if taken.rest else ()
     return chain(sent, taken.slow or (), rest)
+
+
+def _handled(http: FastHttpLayer, event: events.DataReceived) -> Commands:
+    """Has the layers handle an event when what comes before is sent: should they fail, that is not lost."""
+    yield from http.handle_event(event)
 
 
 def _http2_from_origin(http: FastHttpLayer, tls: ServerTLSLayer, client: PatientHttp2Client, plain: bytes) -> Sent | Commands:
@@ -117,8 +122,12 @@ def _http2_from_origin(http: FastHttpLayer, tls: ServerTLSLayer, client: Patient
     sent = first + _sealed(http, taken.sent)
     if taken.slow is None and not taken.rest:
         return sent
-    rest = process(tls, _after(tls, taken.rest, closed=False, error=None)) if taken.rest else None
-    return chain(sent, taken.slow or (), http.run_steps([(tls, rest)]) if rest is not None else ())
+    return chain(sent, taken.slow or (), _read_on(http, tls, taken.rest) if taken.rest else ())
+
+
+def _read_on(http: FastHttpLayer, tls: ServerTLSLayer, rest: bytes) -> Commands:
+    """Has the layers read the rest when what comes before is sent."""
+    yield from http.run_steps([(tls, process(tls, _after(tls, rest, closed=False, error=None)))])
 
 
 def _sealed(http: FastHttpLayer, sent: Sent) -> Sent:

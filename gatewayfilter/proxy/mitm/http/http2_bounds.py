@@ -17,6 +17,7 @@ from hyperframe.frame import DataFrame, Frame
 from mitmproxy.proxy import events, layer
 
 from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeldBytes, held_by
+from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Server
 from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
 from gatewayfilter.proxy.mitm.upstream import set_on
@@ -53,6 +54,7 @@ class BoundedHttp2Server(PatientHttp2Server):
         connection.local_settings.max_frame_size = _FRAME_BYTES
         connection.local_settings.acknowledge()
         connection.max_inbound_frame_size = _FRAME_BYTES
+        bound_table(connection)
         ended: Any = connection._closed_streams  # noqa: SLF001  its size is a setting of the class, for every connection
         ended._size_limit = _MOST_ENDED  # noqa: SLF001
         self._answer_late_data = connection._handle_data_on_closed_stream  # noqa: SLF001  h2 has no event for these frames

@@ -16,6 +16,7 @@ from mitmproxy.proxy.layers.http._base import HttpEvent
 from mitmproxy.proxy.layers.http._events import ResponseData
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Server
 
+from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.upstream import set_on
 
 MOST_UNSENT: Final = 262_144
@@ -118,6 +119,7 @@ class PatientHttp2Client(Http2Client):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         connection = self.h2_conn
+        bound_table(connection)
         connection.local_settings.initial_window_size = WINDOW_BYTES
         connection.local_settings.acknowledge()
         self._acknowledge = connection.acknowledge_received_data
@@ -127,9 +129,10 @@ class PatientHttp2Client(Http2Client):
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, TakeMore):
             ours = self.our_stream_id.get(event.stream_id)
-            if ours is not None and (owed := self._owed.pop(ours, 0)) and not self.is_closed(ours):
-                self._acknowledge(owed, ours)
-                yield commands.SendData(self.conn, self.h2_conn.data_to_send())
+            if ours is not None and (owed := self._owed.pop(ours, 0)):
+                self._acknowledge(owed, ours)  # of a stream that has ended, to the window of the connection
+                if data := self.h2_conn.data_to_send():
+                    yield commands.SendData(self.conn, data)
             return
         yield from super()._handle_event(event)
 

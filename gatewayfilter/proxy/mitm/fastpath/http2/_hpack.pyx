@@ -322,10 +322,12 @@ cdef class Encoder:
 
     cpdef load(self, Py_ssize_t most, list entries, list changes):
         """Takes over the table of another encoder, its oldest entry first, and the changes of its size not yet told."""
-        self.most = most
+        self.most = min(most, <Py_ssize_t>MOST_ENCODED)
         for name, value in entries:
             self.add((name, value))
-        self.changes = changes
+        self.changes = [min(one, MOST_ENCODED) for one in changes]
+        if self.most != most and (not self.changes or self.changes[-1] != self.most):
+            self.changes.append(self.most)
 
     cdef int shrink(self) except -1:
         cdef Py_ssize_t count = 0

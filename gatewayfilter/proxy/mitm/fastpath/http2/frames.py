@@ -124,6 +124,7 @@ def _send_waiting(connection: BufferedH2Connection, number: int, sent: list[byte
     while (waiting := connection.stream_buffers.get(number)) and (room := _room(connection, stream)) > 0:
         sends = True
         data, end = waiting.popleft()
+        room = min(room, connection.max_outbound_frame_size)  # the client may have lowered it meanwhile
         if len(data) > room:
             waiting.appendleft(SendH2Data(data[room:], end))
             data, end = data[:room], False

@@ -13,6 +13,7 @@ import hpack
 from h2.connection import H2Connection
 
 from gatewayfilter.compiled import load
+from gatewayfilter.proxy.mitm.http.header_table import BoundedEncoder
 from gatewayfilter.proxy.mitm.upstream import set_on
 
 UNREADABLE: Final = (hpack.HPACKError, IndexError, TypeError)
@@ -62,9 +63,8 @@ def decoder_of(connection: H2Connection) -> ReadsTwice:
 def speed_up_encoder(connection: H2Connection) -> None:
     """Gives a connection the compiled encoder, with the table that its own has."""
     old: Any = connection.encoder
-    if _compiled is None or type(old) is not hpack.Encoder:
+    if _compiled is None or type(old) is not BoundedEncoder:
         return
     made = _compiled.Encoder()
-    changes = list(old.table_size_changes) if old.header_table.resized else []
-    made.load(old.header_table_size, list(reversed(old.header_table.dynamic_entries)), changes)
+    made.load(old.header_table_size, list(reversed(old.header_table.dynamic_entries)), list(old.table_size_changes))
     set_on(connection, "encoder", made)

@@ -1,9 +1,9 @@
 """The fast path of an HTTP/2 response: its head and each part of its body in one step each (exchange.py)."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from h2.stream import H2Stream, StreamClosedBy, StreamState
 from mitmproxy import http
@@ -165,6 +165,10 @@ class Responses:
             or (expected is not None and (length > expected or (end and length != expected)))
         ):
             return False
+        try:
+            pieces = _passed(response.stream, data, end=end)
+        except Exception:  # noqa: BLE001  whatever it is, the layers end this stream with it, and what came before is sent first
+            return False
         of_all.current_window_size -= size
         of_one.current_window_size -= size
         asked._actual_content_length = length  # noqa: SLF001
@@ -173,12 +177,10 @@ class Responses:
         if end:
             self._last = None
             self._close(asked)
+        self._pass_data(answered, pieces)
         if data:
-            self._pass_data(answered, (data,) if response.stream is True else _pieces(response.stream(data)))
             self._give_back(asked, ours, size)
         if end:
-            if response.stream is not True:
-                self._pass_data(answered, _pieces(response.stream(b"")))
             self._finish(stream, answered, streamed=True)
         return True
 
@@ -265,6 +267,14 @@ def _is_done(flow: http.HTTPFlow, response: http.Response, *, streamed: bool) ->
         and not response.data.trailers
         and (streamed or (not response.data.content and are_lower(response.data.headers.fields)))
     )
+
+
+def _passed(stream: Callable[[bytes], bytes | Iterable[bytes]] | Literal[True], data: bytes, *, end: bool) -> list[bytes]:
+    """Returns what a part of a body becomes, and what follows where it is the last."""
+    if stream is True:
+        return [data] if data else []
+    made = list(_pieces(stream(data))) if data else []
+    return [*made, *_pieces(stream(b""))] if end else made
 
 
 def _pieces(of: bytes | Iterable[bytes]) -> Iterable[bytes]:

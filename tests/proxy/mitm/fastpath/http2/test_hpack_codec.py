@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gatewayfilter.compiled import load
 from gatewayfilter.proxy.mitm.fastpath.http2 import hpack_codec
 from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import PlainDecoder, decoder_of, speed_up_encoder
+from gatewayfilter.proxy.mitm.http.header_table import bound_table
 
 COMPILED = load("gatewayfilter.proxy.mitm.fastpath.http2._hpack")
 needs_it = pytest.mark.skipif(COMPILED is None, reason="the module is not built")
@@ -130,6 +131,44 @@ def test_a_table_that_may_be_huge_stays_small() -> None:
     assert decoder.header_table_size == 65_536
 
 
+@pytest.mark.parametrize("compiled", [None, COMPILED])
+def test_what_a_peer_allows_before_the_first_head_is_bounded_too(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> None:
+    monkeypatch.setattr(hpack_codec, "_compiled", compiled)
+    connection, decoder = H2Connection(), hpack.Decoder()
+    bound_table(connection)
+    decoder.max_allowed_table_size = connection.encoder.header_table_size = 2**32 - 1
+    speed_up_encoder(connection)
+    for number in range(300):
+        fields = [(b"x-%d" % number, b"a" * 1_000)]
+        assert decoder.decode(connection.encoder.encode(fields), raw=True) == fields
+    assert decoder.header_table_size == connection.encoder.header_table_size == 65_536
+
+
+@needs_it
+def test_a_table_that_is_taken_over_is_bounded() -> None:
+    assert COMPILED is not None
+    encoder, decoder = COMPILED.Encoder(), hpack.Decoder()
+    decoder.max_allowed_table_size = 2**32 - 1
+    encoder.load(2**32 - 1, [], [])
+    assert decoder.decode(encoder.encode([(b"x-a", b"b")]), raw=True) == [(b"x-a", b"b")]
+    assert decoder.header_table_size == encoder.header_table_size == 65_536
+
+
+@pytest.mark.parametrize("compiled", [None, COMPILED])
+def test_a_size_that_is_said_twice_is_told(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> None:
+    monkeypatch.setattr(hpack_codec, "_compiled", compiled)
+    connection, decoder = H2Connection(), hpack.Decoder()
+    bound_table(connection)
+    decoder.max_allowed_table_size = 50_000
+    for _ in range(2):
+        connection.encoder.header_table_size = 50_000
+    speed_up_encoder(connection)
+    for _ in range(2):
+        for number in range(60):
+            fields = [(b"x-%d" % number, b"a" * 100)]
+            assert decoder.decode(connection.encoder.encode(fields), raw=True) == fields
+
+
 @needs_it
 def test_secrets_stay_out_of_tables() -> None:
     assert COMPILED is not None
@@ -145,6 +184,7 @@ def test_a_connection_keeps_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     for compiled in {None, COMPILED}:
         monkeypatch.setattr(hpack_codec, "_compiled", compiled)
         connection, peer = H2Connection(), hpack.Encoder()
+        bound_table(connection)
         reader = hpack.Decoder()
         fields = [(b"x-first", b"1"), (b"x-second", b"2")]
         connection.decoder.decode(peer.encode(fields), raw=True)

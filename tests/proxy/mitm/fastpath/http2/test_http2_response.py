@@ -1,0 +1,119 @@
+"""What the fast path leaves behind where a response does not end as it should."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mitmproxy import http
+
+from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
+from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.mitm.fastpath.steps import behind
+from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
+from tests.proxy.mitm.fastpath.http2.frame_script import Http2Driver, raw, read
+from tests.proxy.mitm.fastpath.http2.test_http2_exchange import OK, Script, ask
+from tests.proxy.proxy_fakes import Gateway
+
+
+@pytest.fixture(params=[True, False], ids=["fast", "layers"])
+def ways(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, LeanMaster]]:
+    """A proxy with the fast path, and one without."""
+
+    async def make() -> LeanMaster:
+        chosen = ProxySettings.model_validate({"listen": "127.0.0.1:0", "fast_path": request.param})
+        whole = Settings(data_dir=tmp_path, proxy=chosen, crawl=CrawlSettings())
+        return LeanMaster(whole, Gateway().addon(chosen, whole))
+
+    with asyncio.Runner() as runner:
+        yield runner, runner.run(make())
+
+
+def walked(runner: asyncio.Runner, master: LeanMaster, script: Script) -> Http2Driver:
+    """Returns the layers after a script."""
+
+    async def walk() -> Http2Driver:
+        driver = Http2Driver(master)
+        for who, said in script.steps:
+            driver.data(int(who == "origin"), said)  # type: ignore[arg-type]
+        return driver
+
+    return runner.run(walk())
+
+
+def owed(driver: Http2Driver) -> int:
+    """Returns how much of the origin's window neither came back nor is about to."""
+    top: Any = driver._top
+    (client,) = (one for one in map(behind, getattr(top, "top", top).connections.values()) if isinstance(one, PatientHttp2Client))
+    window: Any = client.h2_conn._inbound_flow_control_window_manager
+    return int(window.max_window_size - window.current_window_size - window._bytes_processed)
+
+
+@pytest.mark.parametrize("how", ["taken", "reset"])
+def test_a_download_that_has_ended_keeps_nothing_of_the_window(ways: tuple[asyncio.Runner, LeanMaster], how: str) -> None:
+    script = Script.begun()
+    script.says("client", script.client.head(3, ask()))
+    script.says("origin", script.origin.head(3, OK[:1], end=False))
+    for place in range(60):  # the client's window is 65,535 bytes
+        script.says("origin", script.origin.data(3, bytes(16_000), end=place == 59))
+    assert owed(walked(*ways, script)) > 600_000
+    if how == "taken":
+        script.says("client", raw(8, 0, 3, (2_000_000).to_bytes(4)), raw(8, 0, 0, (2_000_000).to_bytes(4)))
+    else:
+        script.says("client", raw(3, 0, 3, b"\0\0\0\x08"))
+    assert owed(walked(*ways, script)) == 0
+
+
+class Failing:
+    """An add-on whose work on a body fails."""
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Has the body of `/bad` fail."""
+        assert flow.response is not None
+        if flow.request.path == "/bad":
+
+            def fail(_: bytes) -> bytes:
+                raise ValueError
+
+            flow.response.stream = fail
+
+
+def test_a_body_that_fails_takes_no_other_stream_along(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
+    ways[1].addons.add(Failing())
+    script = Script.begun()
+    script.says("client", script.client.head(3, ask()), script.client.head(5, ask(b"/bad")))
+    good = [(b":status", b"200"), (b"x-new", b"1")]
+    origin = script.origin
+    script.says(
+        "origin",
+        origin.head(3, good, end=False) + origin.data(3, b"ok", end=True),
+        origin.head(5, OK[:1], end=False) + origin.data(5, b"zz"),
+    )
+    script.says("client", script.client.head(7, ask()))
+    script.says("origin", origin.head(7, good, end=False), origin.data(7, b"ok", end=True))
+    runner, master = ways
+
+    async def walk() -> bytes:
+        driver = Http2Driver(master)
+        for who, said in script.steps:
+            try:
+                driver.data(int(who == "origin"), said)  # type: ignore[arg-type]
+            except ValueError:
+                assert said is script.steps[-3][1]
+        return bytes(driver.sent[0])
+
+    heads = {frame[1]: frame[2] for frame in read(runner.run(walk())) if frame[0] == "head"}
+    assert heads[3] == heads[7] == good
+
+
+def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
+    script = Script.begun()
+    wide = raw(4, 0, 0, b"\0\5" + (60_000).to_bytes(4) + b"\0\4" + (1_000).to_bytes(4))
+    script.says("client", wide, script.client.head(3, ask()))
+    script.says("origin", script.origin.head(3, OK[:1], end=False))
+    script.says("origin", script.origin.data(3, bytes(50_000)))
+    script.says("client", raw(4, 0, 0, b"\0\5" + (16_384).to_bytes(4)))
+    script.says("client", raw(8, 0, 3, (60_000).to_bytes(4)))
+    sent = read(bytes(walked(*ways, script).sent[0]))
+    assert [frame[1] for frame in sent if frame[0] == "data" and isinstance(frame[2], bytes) and len(frame[2]) > 16_384] == []
