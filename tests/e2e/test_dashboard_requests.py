@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is N
 
 WORDS = {
     "en-GB": ("Requests", "1 hour", "Allowed", "Take it back", "It waits again"),
-    "zh-CN": ("请求", "1 小时", "已放行", "撤回", "已恢复为待处理"),
+    "zh-CN": ("申请", "1 小时", "已放行", "撤回", "已恢复为待处理"),
 }
 
 

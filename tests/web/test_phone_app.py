@@ -49,7 +49,7 @@ def test_it_can_be_installed(page: Page) -> None:
     is_chinese = page.locator("html").get_attribute("lang") == "zh-Hans-CN"
     assert manifest["url"].endswith("/manifest.zh.webmanifest" if is_chinese else "/manifest.webmanifest")
     names = [one["name"] for one in json.loads(manifest["data"])["shortcuts"]]
-    assert names == (["请求", "日志"] if is_chinese else ["Requests", "Log"])
+    assert names == (["申请", "日志"] if is_chinese else ["Requests", "Log"])
     errors = [one["errorId"] for one in session.send("Page.getInstallabilityErrors")["installabilityErrors"]]
     assert errors in ([], ["in-incognito"])  # as every context of a test is
     for path in ("/", "/requests", "/log"):  # where it starts, and its shortcuts

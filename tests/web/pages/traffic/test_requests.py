@@ -31,7 +31,7 @@ def test_an_empty_page_tells_what_will_appear(tmp_path: Path) -> None:
         for path in ("/requests", "/requests/answered", "/requests/links"):
             assert board.client.get(path).status_code == 200
         assert "Nothing waits for you" in board.client.get("/requests").text
-        assert "没有待处理的请求" in board.client.get("/requests", headers={"accept-language": "zh"}).text
+        assert "没有待处理的申请" in board.client.get("/requests", headers={"accept-language": "zh"}).text
         assert board.client.get("/requests/7").status_code == 404
 
 
