@@ -399,6 +399,7 @@ def test_kill_in_the_middle_of_a_download(
     assert sorted(path.name for path in folder.iterdir()) == [".a.lock", ".new.lock", "a", "new"]
 
 
+@pytest.mark.slow
 def test_two_processes_may_update_at_once(server: ListServer, subscriptions: Subscriptions, tmp_path: Path) -> None:
     subscriptions.add(server.serve("/a.txt", LIST))
     server.serve("/a.txt", LIST + b"more.example.com\n")

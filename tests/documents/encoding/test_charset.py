@@ -123,6 +123,7 @@ def test_labels_that_are_no_charsets_choose_nothing(label: str) -> None:
     assert ZH in decode(html(ZH, label).encode("gb18030"), f"text/html; charset={label}").text
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=3000), st.text(max_size=60))
 def test_any_bytes_become_text(body: bytes, header: str) -> None:
     assert isinstance(decode(body, header).text, str)

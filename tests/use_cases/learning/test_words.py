@@ -49,6 +49,7 @@ def test_a_file_is_imported_and_its_bad_lines_named(settings: Settings) -> None:
         import_phrases(settings, b"\xff", "x.toml", ImportOptions())
 
 
+@pytest.mark.slow
 def test_a_text_is_judged_and_marked(settings: Settings) -> None:
     found = judge_page(settings, page_of_text("free spins at our online casino <script>alert(1)</script>"))
     marked = [segment.evidence.word for segment in found.zones[0].segments if segment.evidence]

@@ -82,6 +82,7 @@ def _changed(block: bytes, at: int, octets: bytes) -> bytes:
     return block[:at] + octets + block[at + len(octets) :]
 
 
+@pytest.mark.slow
 @needs_it
 @settings(max_examples=400, deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=4), st.sampled_from([200, 65_536]), SIZES)
