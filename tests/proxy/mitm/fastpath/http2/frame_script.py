@@ -1,5 +1,7 @@
 """Both ends of HTTP/2 as scripts of frames, and a stack of layers between them, with or without the fast path."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -24,11 +26,14 @@ from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import HookRunner
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
-from tests.proxy.layer_drivers import Driver
+from tests.proxy.layer_drivers import Driver, Watcher
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS: Final = SettingsFrame(0).serialize()
 ACK: Final = SettingsFrame(0, flags=["ACK"]).serialize()
+
+WINDOW: Final = (100_000).to_bytes(4)
+"""A WINDOW_UPDATE."""
 
 type Fields = list[tuple[bytes, bytes]]
 
@@ -94,6 +99,47 @@ def raw(kind: int, flags: int, number: int, body: bytes) -> bytes:
     return _frame(bytes([kind]), bytes([flags]), number, body)
 
 
+OK: Fields = [(b":status", b"200"), (b"content-type", b"text/plain"), (b"content-length", b"2")]
+
+
+def ask(path: bytes = b"/page", method: bytes = b"GET", *more: tuple[bytes, bytes], drop: bytes = b"") -> Fields:
+    """Returns the fields of a request."""
+    pseudo = [(b":method", method), (b":authority", b"a.example"), (b":scheme", b"https"), (b":path", path)]
+    return [one for one in (*pseudo, (b"accept", b"text/html"), (b"user-agent", b"test"), *more) if one[0] != drop]
+
+
+@dataclass
+class Script:
+    """What client and origin say in turn. Each end has its own table of fields."""
+
+    client: Peer = field(default_factory=Peer)
+    origin: Peer = field(default_factory=Peer)
+    steps: list[tuple[object, ...]] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls) -> "Script":
+        """Returns one that has opened both connections by a first exchange, on stream 1."""
+        made = cls()
+        made.says("client", PREFACE + SETTINGS + made.client.head(1, ask()))
+        made.says("origin", SETTINGS + ACK)
+        made.says("client", ACK)
+        made.says("origin", made.origin.head(1, OK, end=False) + made.origin.data(1, b"ok", end=True))
+        return made
+
+    def says(self, who: str, *frames: bytes) -> None:
+        self.steps.append((who, b"".join(frames)))
+
+    def exchange(self, number: int, fields: Fields | None = None, answer: Fields | None = None, body: bytes = b"ok") -> None:
+        """Adds a request and its answer."""
+        self.says("client", self.client.head(number, fields or ask()))
+        head = self.origin.head(number, answer or OK, end=not body)
+        self.says("origin", head, self.origin.data(number, body, end=True) if body else b"")
+
+
+type BothWays = Callable[[Script], tuple[list[Any], int]]
+"""Runs a script with and without the fast path, compares, and returns what was seen last and how many reads took it whole."""
+
+
 def read(sent: bytes) -> list[tuple[object, ...]]:
     """Returns what frames say, whatever their fields are packed like. The parts of a body are as they are cut."""
     data = sent.removeprefix(PREFACE)
@@ -132,3 +178,23 @@ def _said(frame: Frame) -> tuple[object, ...]:
         case SettingsFrame():
             return "settings", sorted(frame.settings.items()), sorted(frame.flags)
     raise AssertionError(frame)
+
+
+def walk(driver: Http2Driver, watcher: Watcher, steps: list[tuple[Any, ...]]) -> list[object]:
+    """Takes the steps. Returns all that can be seen after each."""
+    seen: list[object] = []
+    for kind, *what in [*steps, ("finish",)]:
+        if kind == "client":
+            driver.data(0, what[0])
+        elif kind == "origin":
+            driver.data(1, what[0])
+        elif kind == "release":
+            driver.release()
+        elif kind == "finish":
+            driver.finish()
+        else:
+            driver.end(int(kind == "origin-ends"))
+        # h2 reads all frames of a read before mitmproxy handles the first: hooks of several streams take turns then.
+        hooks = sorted(watcher.seen, key=lambda one: str(one[5]))
+        seen.append(([read(bytes(sent)) for sent in driver.sent], list(driver.ends), hooks))
+    return seen

@@ -1,33 +1,22 @@
-"""What the fast path leaves behind where a response does not end as it should."""
+"""Responses of HTTP/2: both ways say the same of each, and one that does not end as it should leaves nothing behind."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mitmproxy import http
 
-from gatewayfilter.config import CrawlSettings, ProxySettings, Settings
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.mitm.fastpath.steps import behind
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
-from tests.proxy.mitm.fastpath.http2.frame_script import Http2Driver, raw, read
-from tests.proxy.mitm.fastpath.http2.test_http2_exchange import OK, Script, ask
-from tests.proxy.proxy_fakes import Gateway
+from tests.proxy.mitm.fastpath.http2.frame_script import OK, BothWays, Http2Driver, Script, ask, raw, read
+from tests.proxy.mitm.fastpath.http2.message_shapes import RESPONSES
 
 
-@pytest.fixture(params=[True, False], ids=["fast", "layers"])
-def ways(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[asyncio.Runner, LeanMaster]]:
+@pytest.fixture(params=[0, 1], ids=["fast", "layers"])
+def ways(request: pytest.FixtureRequest, runner: asyncio.Runner, masters: list[LeanMaster]) -> tuple[asyncio.Runner, LeanMaster]:
     """A proxy with the fast path, and one without."""
-
-    async def make() -> LeanMaster:
-        chosen = ProxySettings.model_validate({"listen": "127.0.0.1:0", "fast_path": request.param})
-        whole = Settings(data_dir=tmp_path, proxy=chosen, crawl=CrawlSettings())
-        return LeanMaster(whole, Gateway().addon(chosen, whole))
-
-    with asyncio.Runner() as runner:
-        yield runner, runner.run(make())
+    return runner, masters[request.param]
 
 
 def walked(runner: asyncio.Runner, master: LeanMaster, script: Script) -> Http2Driver:
@@ -80,7 +69,9 @@ class Failing:
 
 
 def test_a_body_that_fails_takes_no_other_stream_along(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
-    ways[1].addons.add(Failing())
+    runner, master = ways
+    failing = Failing()
+    master.addons.add(failing)
     script = Script.begun()
     script.says("client", script.client.head(3, ask()), script.client.head(5, ask(b"/bad")))
     good = [(b":status", b"200"), (b"x-new", b"1")]
@@ -92,7 +83,6 @@ def test_a_body_that_fails_takes_no_other_stream_along(ways: tuple[asyncio.Runne
     )
     script.says("client", script.client.head(7, ask()))
     script.says("origin", origin.head(7, good, end=False), origin.data(7, b"ok", end=True))
-    runner, master = ways
 
     async def walk() -> bytes:
         driver = Http2Driver(master)
@@ -103,7 +93,11 @@ def test_a_body_that_fails_takes_no_other_stream_along(ways: tuple[asyncio.Runne
                 assert said is script.steps[-3][1]
         return bytes(driver.sent[0])
 
-    heads = {frame[1]: frame[2] for frame in read(runner.run(walk())) if frame[0] == "head"}
+    try:
+        sent = read(runner.run(walk()))
+    finally:
+        master.addons.remove(failing)
+    heads = {frame[1]: frame[2] for frame in sent if frame[0] == "head"}
     assert heads[3] == heads[7] == good
 
 
@@ -117,3 +111,18 @@ def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Run
     script.says("client", raw(8, 0, 3, (60_000).to_bytes(4)))
     sent = read(bytes(walked(*ways, script).sent[0]))
     assert [frame[1] for frame in sent if frame[0] == "data" and isinstance(frame[2], bytes) and len(frame[2]) > 16_384] == []
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_any_response(name: str, both_ways: BothWays) -> None:
+    fields, bodies, short = RESPONSES[name]
+    script = Script.begun()
+    for number in (3, 5):
+        script.says("client", script.client.head(number, ask()))
+        script.says("origin", script.origin.head(number, fields, end=not bodies))
+        for place, body in enumerate(bodies):
+            script.says("origin", script.origin.data(number, body, end=place == len(bodies) - 1))
+    (sent, *_), taken = both_ways(script)
+    if short:
+        assert taken >= 2 * (2 + len(bodies))
+        assert {frame[1] for frame in sent[0] if frame[0] in {"head", "data"} and frame[3]} == {1, 3, 5}
