@@ -2,12 +2,13 @@
 
 import ast
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from scripts import mutants
 from scripts.mutant_faults import ROOT, Mutant, mutate, places
-from scripts.mutant_server import pairs
+from scripts.mutant_server import Job, Outcome, pairs
 from scripts.mutants import Notes, Trial, callers, suites_of
 
 
@@ -200,3 +201,26 @@ def test_what_compiles_to_the_same_is_left_alone() -> None:
     count = len(list(places(ast.parse(source))))
     made = [mutate(Path("gatewayfilter/urls.py"), source, number) for number in range(count)]
     assert [mutant.after for mutant in made if mutant is not None] == ["if not 0: a = 1 + b", "1"]
+
+
+def test_what_fails_already_is_left_out_and_all_tests_have_longer_than_those_of_one_mutant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = (MODULE, 4)
+    jobs: list[Job] = []
+
+    def run(job: Job) -> Outcome:
+        jobs.append(job)
+        if "hangs" in job.tests:
+            return Outcome(begun=2, hung=True)
+        calls = {"right": (0.1, [place]), "wrong": (0.2, [place])}
+        return Outcome(failed=[test for test in job.tests if test == "wrong"], calls={test: calls[test] for test in job.tests})
+
+    collected = SimpleNamespace(tests=["right", "hangs", "wrong"], failed=["unread"], called=set())
+    copy = SimpleNamespace(collected=collected, run=run)
+    monkeypatch.setattr(Trial, "_copy", lambda _: copy)
+    trial = Trial(tmp_path, [], 1.0)
+    assert trial.prepare({}) == {"right": (0.1, [place])}
+    assert trial.red == {"hangs", "wrong", "unread"}
+    assert all(job.most_s > 60 for job in jobs)  # all tests take longer than those of one mutant
+    assert (len(jobs), list(jobs[-1].tests)) == (2, ["right", "wrong"])

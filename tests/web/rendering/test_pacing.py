@@ -48,7 +48,7 @@ def test_the_time_that_the_rest_takes_is_part_of_the_pause(pauses: list[float]) 
     assert 0.0 < pause < 10.0 - 0.015
 
 
-@pytest.mark.parametrize("path", ["/", "/log", "/clients", "/settings"])
+@pytest.mark.parametrize("path", ["/", "/log", "/clients", "/words", "/users", "/review", "/settings"])
 def test_a_browser_that_opens_a_page_gets_its_frame_first(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -61,3 +61,13 @@ def test_a_browser_that_opens_a_page_gets_its_frame_first(
         shown = web.client.get(path, headers=NAVIGATION)
         assert (shown.status_code, len([pause for pause in pauses if pause])) == (200, 1)
         assert shown.text.endswith("</html>")
+
+
+def test_a_page_with_a_short_rest_is_sent_at_once(tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "FRAME_S", 1e6)
+    for module in (pages, pacing):
+        monkeypatch.setattr(module, "LONG", 10_000_000)
+    with dashboard(tmp_path) as web:
+        for path in ("/", "/settings"):
+            assert web.client.get(path, headers=NAVIGATION).text.endswith("</html>")
+    assert pauses == []
