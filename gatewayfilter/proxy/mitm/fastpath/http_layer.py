@@ -11,7 +11,10 @@ Data of an open CONNECT tunnel over HTTP/1 goes straight to the layer inside it.
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Literal
 
+from mitmproxy import http
+from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers.http import (
     DropStream,
@@ -25,9 +28,11 @@ from mitmproxy.proxy.layers.http import (
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._events import ErrorCode, RequestHeaders, ResponseProtocolError
 from mitmproxy.proxy.layers.http._http1 import Http1Server
+from mitmproxy.proxy.layers.tls import ServerTLSLayer
+from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
-from gatewayfilter.proxy.mitm.fastpath.steps import CompletedHooks, Step
+from gatewayfilter.proxy.mitm.fastpath.steps import CompletedHooks, Step, behind
 
 type _Replies = deque[tuple[layer.Layer, events.HookCompleted]]
 
@@ -94,6 +99,30 @@ class FastHttpLayer(HttpLayer):
         ):
             return None
         return stream
+
+    def origin_of(self, flow: http.HTTPFlow) -> layer.Layer | Literal[False] | None:
+        """Returns the layer that speaks HTTP over the connection which `HttpLayer.get_connection` would find for a request.
+
+        `None` where it would find none, `False` where that one is not open for use.
+        """
+        wanted = flow.request.data
+        address = (wanted.host, wanted.port)
+        tls = wanted.scheme == b"https"
+        for connection, handler in self.connections.items():
+            if (
+                type(connection) is Server
+                and connection.tls is tls
+                and connection.address == address
+                and connection.via == flow.server_conn.via
+                and connection.transport_protocol == "tcp"
+            ):
+                if connection in self.waiting_for_establishment or connection.error:
+                    return False
+                if connection.state is ConnectionState.OPEN:
+                    if type(handler) is ServerTLSLayer and handler.tunnel_state is TunnelState.OPEN and handler._paused is None:  # noqa: SLF001
+                        return behind(handler.child_layer)
+                    return behind(handler)
+        return None
 
     def _run(  # noqa: C901, PLR0912  the hot loop: a call costs more
         self, steps: list[Step], replies: _Replies, completed: CompletedHooks | None = None

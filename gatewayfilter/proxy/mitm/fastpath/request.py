@@ -6,20 +6,17 @@ from typing import Final
 
 from h11._readers import ContentLengthReader
 from mitmproxy import http
-from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.net.http import http1
 from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.layers.http import HTTPMode
 from mitmproxy.proxy.layers.http._events import RequestHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpRequestHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
-from mitmproxy.proxy.layers.tls import ServerTLSLayer
 from mitmproxy.proxy.mode_specs import ReverseMode
-from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields, read_request
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
-from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, behind
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
@@ -103,29 +100,14 @@ def _end_of_request(server: GatewayHttp1Server) -> Commands:
 
 def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayHttp1Client | None:
     """Returns the connection that `HttpLayer.get_connection` would find, when it is open and idle, or one from the pool."""
-    wanted = flow.request.data
-    address = (wanted.host, wanted.port)
-    tls = wanted.scheme == b"https"
-    for connection, handler in http_layer.connections.items():
-        if (
-            type(connection) is Server
-            and connection.tls is tls
-            and connection.address == address
-            and connection.via == flow.server_conn.via
-            and connection.transport_protocol == "tcp"
-        ):
-            if connection in http_layer.waiting_for_establishment or connection.error:
-                return None
-            if connection.state is ConnectionState.OPEN:
-                if type(handler) is ServerTLSLayer and handler.tunnel_state is TunnelState.OPEN and handler._paused is None:  # noqa: SLF001
-                    handler = handler.child_layer  # noqa: PLW2901
-                client = behind(handler)
-                if type(client) is not GatewayHttp1Client or client._paused is not None:  # noqa: SLF001
-                    return None
-                idle = client.stream_id is None and client.request is None and client.state == client.read_headers
-                return client if idle and not client.buf else None
-    origins = http_layer.context.fast_path.origins
-    return origins.adopt(http_layer, flow) if origins is not None else None
+    client = http_layer.origin_of(flow)
+    if client is None:
+        origins = http_layer.context.fast_path.origins
+        return origins.adopt(http_layer, flow) if origins is not None else None
+    if type(client) is not GatewayHttp1Client or client._paused is not None:  # noqa: SLF001
+        return None
+    idle = client.stream_id is None and client.request is None and client.state == client.read_headers
+    return client if idle and not client.buf else None
 
 
 def _is_as_before(before: object, request: http.Request) -> bool:

@@ -7,20 +7,17 @@ from typing import Any, Final
 from h2.connection import ConnectionState as H2ConnectionState
 from h2.stream import H2Stream, StreamState
 from mitmproxy import http
-from mitmproxy.connection import ConnectionState, Server
 from mitmproxy.proxy import commands
 from mitmproxy.proxy.layers.http._base import ReceiveHttp
 from mitmproxy.proxy.layers.http._events import RequestEndOfMessage, RequestHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpRequestHook
 from mitmproxy.proxy.layers.http._http2 import StreamState as Awaited
-from mitmproxy.proxy.layers.tls import ServerTLSLayer
-from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.http2.frames import head_frames
 from gatewayfilter.proxy.mitm.fastpath.http2.heads import are_lower, read_request
 from gatewayfilter.proxy.mitm.fastpath.http2.hpack_codec import UNREADABLE, decoder_of, speed_up_encoder
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
-from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, behind
+from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
@@ -130,25 +127,8 @@ def _is_plain(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
 
 def _open_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow, number: int) -> PatientHttp2Client | None:
     """Returns the connection that `HttpLayer.get_connection` would find, when it is open and takes a stream now."""
-    wanted = flow.request.data
-    address = (wanted.host, wanted.port)
-    tls = wanted.scheme == b"https"
-    for connection, handler in http_layer.connections.items():
-        if (
-            type(connection) is Server
-            and connection.tls is tls
-            and connection.address == address
-            and connection.via == flow.server_conn.via
-            and connection.transport_protocol == "tcp"
-        ):
-            if connection in http_layer.waiting_for_establishment or connection.error:
-                return None
-            if connection.state is ConnectionState.OPEN:
-                if type(handler) is ServerTLSLayer and handler.tunnel_state is TunnelState.OPEN and handler._paused is None:  # noqa: SLF001
-                    handler = handler.child_layer  # noqa: PLW2901
-                client = behind(handler)
-                return client if type(client) is PatientHttp2Client and _takes_stream(client, number) else None
-    return None
+    client = http_layer.origin_of(flow)
+    return client if type(client) is PatientHttp2Client and _takes_stream(client, number) else None
 
 
 def _takes_stream(client: PatientHttp2Client, number: int) -> bool:
