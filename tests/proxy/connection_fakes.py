@@ -21,7 +21,7 @@ from gatewayfilter.proxy.listener.pinned_apps import PinnedApps, PinnedAppsFile
 from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
-from tests.proxy.proxy_fakes import Gateway
+from tests.proxy.proxy_fakes import Gateway, Origin
 
 PASS = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.SPLICELIST, "banks", ".bank.example", category="finance"))
 DENY = HostVerdict(HostAction.DENY, Verdict(Action.BLOCK, Reason.BLACKLIST, "bad", ".bad.example"), named=True)
@@ -173,3 +173,11 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def ask_for_page(port: int, origin: Origin) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Opens a connection to the proxy and asks for the origin's page over it; the answer is for the caller to read."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    host = origin.http.removeprefix("http://").encode()
+    writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+    return reader, writer

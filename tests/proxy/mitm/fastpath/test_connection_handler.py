@@ -13,7 +13,7 @@ from OpenSSL import SSL
 from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, HeldConnection, IdleTimer
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from tests.proxy.conftest import StartGateway
-from tests.proxy.connection_fakes import until
+from tests.proxy.connection_fakes import ask_for_page, until
 from tests.proxy.mitm.test_shared_origins import CountingOrigin, left, origin_tls, visit
 from tests.proxy.proxy_fakes import Origin
 
@@ -120,10 +120,8 @@ async def test_however_a_connection_ends_the_client_is_forgotten(
             monkeypatch.setattr(hooks, "client_connected", lambda client: setattr(client, "error", "killed"), raising=False)
         if ending == "crashed":
             monkeypatch.setattr(FastConnectionHandler, "handle_connection", _fail)
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         async with asyncio.timeout(10):
-            host = origin.http.removeprefix("http://").encode()
-            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            reader, writer = await ask_for_page(gateway.port, origin)
             if ending in {"client", "cancelled"}:
                 assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             if ending == "client":
@@ -164,10 +162,8 @@ async def test_the_end_of_a_client_passes_layers_only_where_they_await_something
     monkeypatch.setattr(ProxyConnectionHandler, "server_event", note)
     async with start_gateway() as gateway:
         connections = gateway.master.addons.get("proxyserver").connections
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         async with asyncio.timeout(10):
-            host = origin.http.removeprefix("http://").encode()
-            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            reader, writer = await ask_for_page(gateway.port, origin)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             writer.write(last)
             await writer.drain()
@@ -230,10 +226,8 @@ async def test_a_hook_that_waits_longer_than_the_client_finds_its_layers(
     async with start_gateway() as gateway:
         gateway.master.addons.add(Waits())
         connections = gateway.master.addons.get("proxyserver").connections
-        _, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         async with asyncio.timeout(10):
-            host = origin.http.removeprefix("http://").encode()
-            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            _, writer = await ask_for_page(gateway.port, origin)
             await until(lambda: connections)
             (handler,) = connections.values()
             await until(lambda: handler._hooks_waiting)

@@ -15,7 +15,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, HeldConnection
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader, read_directly
 from tests.proxy.conftest import StartGateway
-from tests.proxy.connection_fakes import until
+from tests.proxy.connection_fakes import ask_for_page, until
 from tests.proxy.proxy_fakes import Origin
 
 
@@ -78,10 +78,8 @@ async def test_an_end_of_both_sides_at_once_leaves_no_connection_open() -> None:
 async def test_a_client_that_has_left_shows_no_layers(start_gateway: StartGateway, origin: Origin) -> None:
     async with start_gateway() as gateway:
         connections = gateway.master.addons.get("proxyserver").connections
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
         async with asyncio.timeout(10):
-            host = origin.http.removeprefix("http://").encode()
-            writer.write(b"GET http://%b/page HTTP/1.1\r\nHost: %b\r\n\r\n" % (host, host))
+            reader, writer = await ask_for_page(gateway.port, origin)
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
             (handler,) = connections.values()
             assert handler.layer.context.layers
