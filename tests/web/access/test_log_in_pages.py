@@ -126,9 +126,10 @@ def test_log_out_ends_the_session_on_the_server(dashboard: Accounted) -> None:
     assert dashboard.browser().post("/logout").status_code == 303
 
 
-def test_guessing_meets_a_page_that_names_the_wait(dashboard: Accounted) -> None:
+def test_guessing_meets_a_page_that_names_the_wait(dashboard: Accounted, monkeypatch: pytest.MonkeyPatch) -> None:
     dashboard.add("ada")
     owner = dashboard.logged_in("ada", "192.0.2.1")
+    dashboard.stop_clock(monkeypatch)
     for name in ("ada", "nobody"):
         attacker = dashboard.browser(f"198.51.100.{len(name)}")
         answers = [attacker.post("/login", data={"name": name, "password": "wrong"}) for _ in range(6)]
@@ -143,8 +144,9 @@ def test_guessing_meets_a_page_that_names_the_wait(dashboard: Accounted) -> None
     assert owner.post("/login", data={"name": "ada", "password": GOOD}).status_code == 303  # its browser is known
 
 
-def test_fields_of_proxies_do_not_change_the_network(dashboard: Accounted) -> None:
+def test_fields_of_proxies_do_not_change_the_network(dashboard: Accounted, monkeypatch: pytest.MonkeyPatch) -> None:
     dashboard.add("ada")
+    dashboard.stop_clock(monkeypatch)
     attacker = dashboard.browser("198.51.100.9")
     codes = [
         attacker.post(

@@ -19,7 +19,7 @@ def dashboard(tmp_path: Path) -> Iterator[Accounted]:
         yield opened
 
 
-def test_a_session(dashboard: Accounted) -> None:
+def test_a_session(dashboard: Accounted, monkeypatch: pytest.MonkeyPatch) -> None:
     program = dashboard.browser()
     wrong = program.post("/api/v1/session", json={"name": "ada", "password": "x"})
     assert (wrong.status_code, wrong.headers["content-type"]) == (401, "application/problem+json")
@@ -31,6 +31,7 @@ def test_a_session(dashboard: Accounted) -> None:
     assert program.delete("/api/v1/session", headers={"x-csrf-token": made.json()["csrf"]}).status_code == 204
     assert SESSION not in program.cookies
     assert program.get("/api/v1/session").status_code == 401
+    dashboard.stop_clock(monkeypatch)
     statuses = [program.post("/api/v1/session", json={"name": "ada", "password": "x"}).status_code for _ in range(5)]
     assert statuses[-1] == 429
 
