@@ -7,6 +7,7 @@ next, as after a crash: what the log lost is lost, and all goes on.
 This file is also a program, `python -I cut_log.py DATABASE`: closing the index would take this process's own locks on it away.
 """
 
+import fcntl
 import logging
 import os
 import struct
@@ -83,6 +84,7 @@ def mend(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
+        fcntl.flock(index, fcntl.LOCK_EX)  # every process notices the cut: one mends it, and what is written then stays
         if not (header := _promised(index, beside(path, "-wal"))):
             return False
         page_bytes, _, in_database = header

@@ -1,10 +1,12 @@
 """A write-ahead log that another program cuts under open stores."""
 
+import fcntl
 import logging
 import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -79,6 +81,30 @@ def test_a_rest_that_is_older_than_the_database_does_not_count(tmp_path: Path) -
         assert rows(first) == rows(reader) == 20
         assert reader.execute("select text = 'new' from filled where rowid = 20").fetchone() == (0,)
         assert first.execute("pragma integrity_check").fetchall() == [("ok",)]
+
+
+def test_who_comes_second_leaves_alone_what_was_written_since(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite3"
+    with closing(filled(path)) as writer, closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("begin")
+        assert rows(reader) == 20  # so that the log goes on behind what is in the database
+        writer.execute("pragma wal_checkpoint(passive)")
+        writer.execute("insert into filled values ('late')")
+        reader.execute("rollback")
+        os.truncate(beside(path, "-wal"), 0)
+        mended: list[bool] = []
+        index = os.open(beside(path, "-shm"), os.O_RDWR)
+        fcntl.flock(index, fcntl.LOCK_EX)
+        second = threading.Thread(target=lambda: mended.append(mend(path)))
+        second.start()
+        second.join(0.1)  # it would have read the index by now
+        os.pwrite(index, bytes(96), 0)  # as the first one does
+        writer.execute("insert into filled values ('acknowledged')")
+        fcntl.flock(index, fcntl.LOCK_UN)
+        second.join()
+        os.close(index)
+        assert mended == [False]
+        assert reader.execute("select count(*) from filled where text = 'acknowledged'").fetchone() == (1,)
 
 
 def test_logs_that_sqlite_shortens_are_no_matter(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
