@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gatewayfilter.classify.imitated_services import ImitatedServices
 from gatewayfilter.classify.known_content import KnownContent, content_key
@@ -44,6 +44,10 @@ class Explained:
     classification: Classification
     zones: dict[str, str]
     sums: dict[str, Sum]
+
+
+_MOST_KEPT: Final = 500_000
+"""Bytes of the body of a page whose judgement is kept."""
 
 
 class _Read(NamedTuple):
@@ -153,7 +157,8 @@ class PageClassifier:
             text, charset = self._read(page)
             read, found = self._by_label(page, text, self._classify(text, charset))
             found = self._with_fields(page, self._with_login_clone(page, read, found))
-            last = self._last = _Read(page, text, read, found)  # replaced as a whole: threads may share it
+            last = _Read(page, text, read, found)
+            self._last = last if len(page.body) <= _MOST_KEPT else None  # replaced as a whole: threads may share it
         return last.judged, last.found
 
     def _counts_url(self, page: Page) -> bool:

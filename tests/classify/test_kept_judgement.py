@@ -32,3 +32,11 @@ def test_the_text_of_a_page_is_the_same_before_and_after_its_judgement() -> None
     before = classifier.text_of(page)
     classifier.classify_page(page)
     assert classifier.text_of(page) == before
+
+
+def test_a_large_page_is_not_kept() -> None:
+    classifier = PageClassifier(Lexicon.of([WORDS]))
+    for size, kept in ((400_000, True), (600_000, False)):
+        page = Page("http://a.test/", "http://a.test/", 200, {"content-type": "text/html"}, b"<p>a casino</p>".ljust(size))
+        assert classifier.classify_page(page) == classifier.classify_page(page)
+        assert (classifier._last is not None) is kept

@@ -191,7 +191,7 @@ class Pages:
     def page(self, request: Request, template: str, /, status: int = 200, **context: Any) -> HTMLResponse:
         """Returns a template as the answer to a request; arguments as `fragment`."""
         answer = HTMLResponse(self.fragment(request, template, **context), status)
-        if request.method == "POST" and is_partial(request):
+        if request.method == "POST" and is_partial(request) and getattr(request.state, "identity", None) is not None:
             answer.headers[WAITING] = json.dumps(_waiting(request))
         return answer
 
@@ -231,9 +231,9 @@ def pages_of_process() -> Pages:
 
 
 def language_of(request: Request) -> str:
-    """Returns the language of the answer: by cookie, account, or the browser."""
+    """Returns the language of the answer: by account, cookie, or the browser."""
     identity = getattr(request.state, "identity", None)
-    chosen = request.cookies.get(LANGUAGE_COOKIE, "") or (identity.language if identity else "")
+    chosen = (identity.language if identity else "") or request.cookies.get(LANGUAGE_COOKIE, "")
     return best_language(request.headers.get("accept-language", ""), chosen)
 
 

@@ -81,6 +81,23 @@ def test_the_language_is_chosen_before_the_log_in(dashboard: Accounted) -> None:
     assert browser.post("/language", data={"language": "zh", "back": "//evil.example/"}).headers["location"] == "/"
 
 
+def test_strangers_do_not_hear_what_waits(dashboard: Accounted) -> None:
+    dashboard.add("ada")
+    for path in ("/login", "/rules"):
+        answer = dashboard.browser().post(path, data={"name": "ada", "password": "x"}, headers={"hx-request": "true"})
+        assert (answer.status_code, "gatewayfilter-waiting" in answer.headers) == (401, False)
+
+
+def test_the_language_of_an_account_counts_before_that_of_the_browser(dashboard: Accounted) -> None:
+    for name, language in (("ada", "en"), ("bob", "")):
+        dashboard.access.accounts.set_language(dashboard.add(name), language)
+        browser = dashboard.browser()
+        browser.post("/language", data={"language": "zh"})
+        assert 'lang="zh' in browser.get("/login").text
+        browser.post("/login", data={"name": name, "password": GOOD})
+        assert (f'lang="{language}' if language else 'lang="zh') in browser.get("/account").text
+
+
 def test_a_session_that_was_planted_is_not_taken_over(dashboard: Accounted) -> None:
     """Fixation: the session after a log-in is always a new one, and the one before it ends."""
     dashboard.add("ada")

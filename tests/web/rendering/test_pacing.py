@@ -48,6 +48,13 @@ def test_the_time_that_the_rest_takes_is_part_of_the_pause(pauses: list[float]) 
     assert 0.0 < pause < 10.0 - 0.015
 
 
+def assert_whole(page: str) -> None:
+    """A page with its frame, once, and its end."""
+    assert page.lower().startswith("<!doctype html>")
+    assert page.count('<div class="toolbar">') == 1
+    assert page.endswith("</html>")
+
+
 @pytest.mark.parametrize("path", ["/", "/log", "/clients", "/words", "/users", "/review", "/settings"])
 def test_a_browser_that_opens_a_page_gets_its_frame_first(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, path: str
@@ -60,7 +67,7 @@ def test_a_browser_that_opens_a_page_gets_its_frame_first(
         assert (plain.status_code, [pause for pause in pauses if pause]) == (200, [])
         shown = web.client.get(path, headers=NAVIGATION)
         assert (shown.status_code, len([pause for pause in pauses if pause])) == (200, 1)
-        assert shown.text.endswith("</html>")
+        assert_whole(shown.text)
 
 
 def test_a_page_with_a_short_rest_is_sent_at_once(tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,5 +76,17 @@ def test_a_page_with_a_short_rest_is_sent_at_once(tmp_path: Path, pauses: list[f
         monkeypatch.setattr(module, "LONG", 10_000_000)
     with dashboard(tmp_path) as web:
         for path in ("/", "/settings"):
-            assert web.client.get(path, headers=NAVIGATION).text.endswith("</html>")
+            assert_whole(web.client.get(path, headers=NAVIGATION).text)
     assert pauses == []
+
+
+@pytest.mark.parametrize("is_long", [True, False])
+def test_a_page_of_a_refusal_keeps_its_status(
+    tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch, *, is_long: bool
+) -> None:
+    monkeypatch.setattr(pages, "LONG", 1 if is_long else 10_000_000)
+    with dashboard(tmp_path) as web:
+        answer = web.client.post("/settings", data={"key": "log.retention_days", "value": "x"}, headers=NAVIGATION)
+        assert answer.status_code == 422
+        assert_whole(answer.text)
+    assert len(pauses) <= 1
