@@ -27,7 +27,13 @@ class BoundedEncoder(hpack.Encoder):
         bounded = min(value, MOST_BYTES)
         if bounded != self.header_table.maxsize:
             self.header_table.maxsize = bounded
-            self.table_size_changes.append(bounded)
+            self.table_size_changes = told_sizes(self.table_size_changes, bounded)
+
+
+def told_sizes(untold: list[int], size: int) -> list[int]:
+    """Returns what the next head tells of sizes: the smallest and the last of them (RFC 7541 §4.2), however many there were."""
+    smallest = min([*untold, size])
+    return [smallest, size] if smallest < size else [size]
 
 
 def bound_table(connection: H2Connection) -> None:

@@ -6,7 +6,6 @@ often a client resets its requests, requires a reply (CVE-2023-44487 and its kin
 of a stream that was reset with another reset, and makes no event of it: these frames are counted where h2 answers them.
 """
 
-import time
 from typing import Any, Final
 
 import h2.errors
@@ -16,6 +15,7 @@ from h2.exceptions import StreamClosedError
 from hyperframe.frame import DataFrame, Frame
 from mitmproxy.proxy import events, layer
 
+from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_empty
 from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Server
@@ -25,11 +25,6 @@ from gatewayfilter.proxy.mitm.upstream import set_on
 _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
 _MOST_ENDED: Final = 1_000
-_MOST_CALLS: Final = 1_000
-"""Resets, pings, settings, empty frames and frames of streams that were reset, which may come at once: a browser that leaves a
-page resets its requests, and what it uploads to a blocked page is on its way when the stream is reset.
-"""
-_CALLS_A_SECOND: Final = 50.0
 _CALLS: Final = (
     h2.events.StreamReset,
     h2.events.PingReceived,
@@ -39,12 +34,10 @@ _CALLS: Final = (
 )
 
 
-class BoundedHttp2Server(PatientHttp2Server):
+class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
     """The client's side of an HTTP/2 connection, with these bounds."""
 
     _held: HeldBytes | None = None
-    _calls_left: float = _MOST_CALLS
-    _counted_at: float = 0.0
     _priority: h2.events.PriorityUpdated | None = None
     """The priority in the last head: h2 reports it once more, as if it had come in a frame."""
 
@@ -75,7 +68,7 @@ class BoundedHttp2Server(PatientHttp2Server):
         """Handles an event; returns whether the connection has ended."""
         if isinstance(event, h2.events.RequestReceived):
             self._priority = event.priority_updated
-        elif (isinstance(event, _CALLS) or _is_empty(event)) and event is not self._priority and not self._may_call():
+        elif (isinstance(event, _CALLS) or is_empty(event)) and event is not self._priority and not self.may_call():
             yield from self._calm_down("too many resets, pings, settings or frames for nothing")
             return True
         ended = yield from super().handle_h2_event(event)
@@ -89,20 +82,12 @@ class BoundedHttp2Server(PatientHttp2Server):
     def _take_late_data(
         self, found: list[h2.events.Event], error: StreamClosedError, frame: DataFrame
     ) -> tuple[list[Frame], list[h2.events.Event]]:
-        self._may_call()
+        self.may_call()
         return self._answer_late_data(found, error, frame)
 
     def _take_late_frame(self, stream_id: int) -> bool:
-        self._may_call()
+        self.may_call()
         return self._was_reset(stream_id)
-
-    def _may_call(self) -> bool:
-        now = time.monotonic()
-        if self._counted_at:
-            self._calls_left = min(self._calls_left + (now - self._counted_at) * _CALLS_A_SECOND, _MOST_CALLS)
-        self._counted_at = now
-        self._calls_left -= 1
-        return self._calls_left >= 0
 
     def _keeps_too_much(self, connection: H2Connection) -> bool:
         buffer = connection.incoming_buffer
@@ -114,8 +99,3 @@ class BoundedHttp2Server(PatientHttp2Server):
                 return False
             self._held = held_by(self.context.client)
         return not self._held.hold(size)
-
-
-def _is_empty(event: h2.events.Event) -> bool:
-    """Returns whether an event is of a body's frame that neither carries nor ends anything (CVE-2019-9518)."""
-    return isinstance(event, h2.events.DataReceived) and not event.data and event.stream_ended is None

@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
+import h2.errors
+import h2.events
 from mitmproxy.connection import Connection, Server
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers import http as http_layers
@@ -16,6 +18,7 @@ from mitmproxy.proxy.layers.http._base import HttpEvent
 from mitmproxy.proxy.layers.http._events import ResponseData
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Server
 
+from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_empty
 from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.upstream import set_on
 
@@ -23,6 +26,15 @@ MOST_UNSENT: Final = 262_144
 """Bytes of one stream that wait for the client."""
 WINDOW_BYTES: Final = 2_097_152
 """What an origin may send of one stream before we take it: 20 MB/s at 100 ms. mitmproxy grants 2 GB."""
+
+_CALLS: Final = (
+    h2.events.InformationalResponseReceived,
+    h2.events.StreamReset,
+    h2.events.PingReceived,
+    h2.events.RemoteSettingsChanged,
+    h2.events.PriorityUpdated,
+    h2.events.UnknownFrameReceived,
+)
 
 
 @dataclass
@@ -113,8 +125,11 @@ class PatientHttp2Server(Http2Server):
         return sum(len(part.data) for part in waiting) if waiting else 0
 
 
-class PatientHttp2Client(Http2Client):
-    """The origin's side: while a stream's client does not read, the stream gets no further window."""
+class PatientHttp2Client(FrameBudget, Http2Client):
+    """The origin's side: while a stream's client does not read, the stream gets no further window.
+
+    An origin may cause as much work that leads to nothing as a client (http2_bounds.py), interim responses among it.
+    """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -135,6 +150,13 @@ class PatientHttp2Client(Http2Client):
                     yield commands.SendData(self.conn, data)
             return
         yield from super()._handle_event(event)
+
+    def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
+        """Handles an event; returns whether the connection has ended."""
+        if (isinstance(event, _CALLS) or is_empty(event)) and not self.may_call():
+            yield from self.protocol_error("too many frames for nothing", h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+            return True
+        return (yield from super().handle_h2_event(event))
 
     def owes(self, ours: int) -> bool:
         """Returns whether a stream of the origin waits for its window."""

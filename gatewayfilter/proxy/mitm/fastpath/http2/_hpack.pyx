@@ -7,7 +7,10 @@ its table; this one leaves out the values that do not come again (`_PASSING`), a
 from hpack.exceptions import HPACKDecodingError, InvalidTableIndex, InvalidTableSizeError, OversizedHeaderListError
 from hpack.huffman_constants import REQUEST_CODES, REQUEST_CODES_LENGTH
 from hpack.huffman_table import HUFFMAN_TABLE
+from hpack.struct import NeverIndexedHeaderTuple
 from hpack.table import HeaderTable
+
+from gatewayfilter.proxy.mitm.http.header_table import MOST_BYTES, told_sizes
 
 cdef enum:
     STATES = 256
@@ -19,7 +22,6 @@ cdef enum:
     ENTRY_BYTES = 32
     MOST_PREFIX = 12
     DEFAULT_SIZE = 4096
-    MOST_ENCODED = 65536
 
 cdef unsigned short[STATES * NIBBLES] NEXT
 cdef unsigned char[STATES * NIBBLES] FLAGS
@@ -232,7 +234,8 @@ cdef class Decoder:
                 field = (name, find_string(data, &at))
                 if first & 0x40:
                     self.add(field)
-            fields.append(field)
+            # What must not be put into a table is marked, for the encoder towards the other side (RFC 7541 §6.2.3).
+            fields.append(NeverIndexedHeaderTuple(field[0], field[1]) if first & 0xF0 == 0x10 else field)
             total += len(<bytes>field[0]) + len(<bytes>field[1]) + ENTRY_BYTES
             if total > self.max_header_list_size:
                 raise OversizedHeaderListError(f"A header list larger than {self.max_header_list_size} has been received")
@@ -314,20 +317,18 @@ cdef class Encoder:
 
     @header_table_size.setter
     def header_table_size(self, Py_ssize_t value):
-        value = min(value, <Py_ssize_t>MOST_ENCODED)  # the other side may allow gigabytes
+        value = min(value, <Py_ssize_t>MOST_BYTES)  # the other side may allow gigabytes
         if value != self.most:
-            self.changes.append(value)
+            self.changes = told_sizes(self.changes, value)
             self.most = value
             self.shrink()
 
     cpdef load(self, Py_ssize_t most, list entries, list changes):
         """Takes over the table of another encoder, its oldest entry first, and the changes of its size not yet told."""
-        self.most = min(most, <Py_ssize_t>MOST_ENCODED)
+        self.most = most
         for name, value in entries:
             self.add((name, value))
-        self.changes = [min(one, MOST_ENCODED) for one in changes]
-        if self.most != most and (not self.changes or self.changes[-1] != self.most):
-            self.changes.append(self.most)
+        self.changes = changes
 
     cdef int shrink(self) except -1:
         cdef Py_ssize_t count = 0

@@ -167,7 +167,8 @@ class Responses:
             return False
         try:
             pieces = _passed(response.stream, data, end=end)
-        except Exception:  # noqa: BLE001  whatever it is, the layers end this stream with it, and what came before is sent first
+        except Exception as error:  # noqa: BLE001  whatever it is, the layers end this stream with it, when what came before is sent
+            response.stream = _failing(error)  # it has had its part
             return False
         of_all.current_window_size -= size
         of_one.current_window_size -= size
@@ -267,6 +268,13 @@ def _is_done(flow: http.HTTPFlow, response: http.Response, *, streamed: bool) ->
         and not response.data.trailers
         and (streamed or (not response.data.content and are_lower(response.data.headers.fields)))
     )
+
+
+def _failing(error: Exception) -> Callable[[bytes], bytes]:
+    def fail(_: bytes) -> bytes:
+        raise error
+
+    return fail
 
 
 def _passed(stream: Callable[[bytes], bytes | Iterable[bytes]] | Literal[True], data: bytes, *, end: bool) -> list[bytes]:

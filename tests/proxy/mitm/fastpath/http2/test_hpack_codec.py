@@ -145,16 +145,6 @@ def test_what_a_peer_allows_before_the_first_head_is_bounded_too(monkeypatch: py
     assert decoder.header_table_size == connection.encoder.header_table_size == 65_536
 
 
-@needs_it
-def test_a_table_that_is_taken_over_is_bounded() -> None:
-    assert COMPILED is not None
-    encoder, decoder = COMPILED.Encoder(), hpack.Decoder()
-    decoder.max_allowed_table_size = 2**32 - 1
-    encoder.load(2**32 - 1, [], [])
-    assert decoder.decode(encoder.encode([(b"x-a", b"b")]), raw=True) == [(b"x-a", b"b")]
-    assert decoder.header_table_size == encoder.header_table_size == 65_536
-
-
 @pytest.mark.parametrize("compiled", [None, COMPILED])
 def test_a_size_that_is_said_twice_is_told(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> None:
     monkeypatch.setattr(hpack_codec, "_compiled", compiled)
@@ -168,6 +158,36 @@ def test_a_size_that_is_said_twice_is_told(monkeypatch: pytest.MonkeyPatch, comp
         for number in range(60):
             fields = [(b"x-%d" % number, b"a" * 100)]
             assert decoder.decode(connection.encoder.encode(fields), raw=True) == fields
+
+
+@pytest.mark.parametrize("compiled", [None, COMPILED])
+def test_of_many_sizes_the_smallest_and_the_last_are_told(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> None:
+    monkeypatch.setattr(hpack_codec, "_compiled", compiled)
+    connection, decoder = H2Connection(), hpack.Decoder()
+    bound_table(connection)
+    for _ in range(2):
+        for number in range(500):
+            connection.encoder.header_table_size = 100 if number % 2 else 4_000
+        speed_up_encoder(connection)
+        block = connection.encoder.encode([(b"x-a", b"b")])
+        assert len(block) < 16
+        assert decoder.decode(block, raw=True) == [(b"x-a", b"b")]
+        connection.encoder.header_table_size = 3_000
+        assert decoder.decode(connection.encoder.encode([(b"x-a", b"b")]), raw=True) == [(b"x-a", b"b")]
+        assert decoder.header_table_size == 3_000
+
+
+@pytest.mark.parametrize("compiled", [None, COMPILED])
+def test_what_must_not_be_put_into_a_table_stays_marked(monkeypatch: pytest.MonkeyPatch, compiled: Any) -> None:
+    monkeypatch.setattr(hpack_codec, "_compiled", compiled)
+    connection, peer, reader = H2Connection(), hpack.Encoder(), hpack.Decoder()
+    bound_table(connection)
+    speed_up_encoder(connection)
+    said = [(b"x-a", b"b"), hpack.NeverIndexedHeaderTuple(b"authorization", b"Basic YWJjZGVm")]
+    for _ in range(2):
+        read = list(decoder_of(connection).decode(peer.encode(said), raw=True))
+        passed = list(reader.decode(connection.encoder.encode(read), raw=True))
+        assert (passed, passed[1].indexable) == (said, False)
 
 
 @needs_it

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gatewayfilter.proxy.master import LeanMaster
-from gatewayfilter.proxy.mitm.http import http2_bounds
+from gatewayfilter.proxy.mitm.http import frame_budget
 from gatewayfilter.proxy.mitm.http.http2_bounds import BoundedHttp2Server
 from tests.proxy.layer_drivers import HOOKS, Watcher
 from tests.proxy.mitm.fastpath.http2.frame_script import OK, WINDOW, BothWays, Http2Driver, Peer, Script, ask, raw, read, walk
@@ -206,8 +206,8 @@ def test_what_the_filter_does(path: bytes, both_ways: BothWays) -> None:
 def test_a_flood_of_resets_ends_the_connection(
     masters: list[LeanMaster], runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http2_bounds, "_CALLS_A_SECOND", 0.0)
-    monkeypatch.setattr(http2_bounds, "_MOST_CALLS", 50)
+    monkeypatch.setattr(frame_budget, "CALLS_A_SECOND", 0.0)
+    monkeypatch.setattr(frame_budget, "MOST_CALLS", 50)
     monkeypatch.setattr(BoundedHttp2Server, "_calls_left", 50)
     script = Script.begun()
 

@@ -8,6 +8,8 @@ from mitmproxy import http
 
 from gatewayfilter.proxy.master import LeanMaster
 from gatewayfilter.proxy.mitm.fastpath.steps import behind
+from gatewayfilter.proxy.mitm.http import frame_budget
+from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
 from tests.proxy.mitm.fastpath.http2.frame_script import OK, BothWays, Http2Driver, Script, ask, raw, read
 from tests.proxy.mitm.fastpath.http2.message_shapes import RESPONSES
@@ -99,6 +101,71 @@ def test_a_body_that_fails_takes_no_other_stream_along(ways: tuple[asyncio.Runne
         master.addons.remove(failing)
     heads = {frame[1]: frame[2] for frame in sent if frame[0] == "head"}
     assert heads[3] == heads[7] == good
+
+
+def test_a_body_that_fails_once_is_not_handled_again(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
+    runner, master = ways
+
+    class FailsOnce:
+        def responseheaders(self, flow: http.HTTPFlow) -> None:
+            held = bytearray()
+
+            def hold(data: bytes) -> list[bytes]:
+                held.extend(data)
+                if not data and not failed:
+                    failed.append(1)
+                    raise ValueError
+                return [] if data else [bytes(held)]
+
+            assert flow.response is not None
+            if flow.request.path == "/bad":
+                flow.response.stream = hold
+
+    failed: list[int] = []
+    failing = FailsOnce()
+    master.addons.add(failing)
+    script = Script.begun()
+    script.says("client", script.client.head(3, ask(b"/bad")))
+    script.says("origin", script.origin.head(3, OK[:1], end=False))
+    script.says("origin", script.origin.data(3, b"body", end=True))
+
+    async def walk() -> bytes:
+        driver = Http2Driver(master)
+        for who, said in script.steps[:-1]:
+            driver.data(int(who == "origin"), said)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^$"):
+            driver.data(1, script.steps[-1][1])  # type: ignore[arg-type]
+        return bytes(driver.sent[0])
+
+    try:
+        sent = read(runner.run(walk()))
+    finally:
+        master.addons.remove(failing)
+    assert [frame for frame in sent if frame[:2] == ("data", 3)] == []
+
+
+@pytest.mark.parametrize("flood", ["interim", "settings", "empty"])
+def test_an_origin_that_says_nothing_at_length_is_left(
+    ways: tuple[asyncio.Runner, LeanMaster], flood: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame_budget, "CALLS_A_SECOND", 0.0)
+    monkeypatch.setattr(FrameBudget, "_calls_left", 50)
+    script = Script.begun()
+    script.says("client", script.client.head(3, ask()))
+    script.says("origin", script.origin.head(3, OK[:1], end=False) if flood == "empty" else b"")
+    for number in range(60):
+        if flood == "interim":
+            frame = script.origin.head(3, [(b":status", b"103")], end=False)
+        elif flood == "settings":
+            frame = raw(4, 0, 0, b"\0\1" + (4_096 if number % 2 else 100).to_bytes(4))
+        else:
+            frame = script.origin.data(3, b"")
+        script.says("origin", frame)
+    driver = walked(*ways, script)
+    *_, last = read(bytes(driver.sent[1]))
+    assert (last[0], last[2]) == ("goaway", 11)
+    answered = [frame for frame in read(bytes(driver.sent[0])) if frame[1] == 3]
+    assert answered[-1][0] == "reset" or answered[0][2][0] == (b":status", b"502")  # type: ignore[index]
 
 
 def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
