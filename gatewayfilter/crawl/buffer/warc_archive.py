@@ -11,6 +11,7 @@ import re
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -38,7 +39,8 @@ _HOP_BY_HOP = frozenset({"content-encoding", "transfer-encoding", "content-lengt
 class WarcArchive:
     """Implements `interfaces.PageArchive`. Threads may share one; each process writes segments of its own, beside the others.
 
-    A segment that was being written when its process died is read as far as it is whole.
+    A segment that was being written when its process died is read as far as it is whole. A process holds the segment in which its
+    newest page is, by a lock on it: what was kept just now is not removed before it can be pinned, however slow the process is.
 
     Args:
         folder: where segments lie; made with mode 0700 when the first page comes.
@@ -53,6 +55,7 @@ class WarcArchive:
         self._pins = EvidenceIndex(folder / "pins.jsonl")
         self._lock = threading.Lock()
         self._current: Path | None = None
+        self._release: Callable[[], object] = _hold_nothing
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
 
     def keep(self, page: Page, fetched_at: float) -> str:
@@ -117,7 +120,15 @@ class WarcArchive:
         if self._current is None:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._current = self.folder / self._name("pages")
+            self._hold(self._current)
         return self._current
+
+    def _hold(self, segment: Path) -> None:
+        """Begins a segment that no process removes until the next one is begun, or until this process ends."""
+        self._release()
+        descriptor = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._release = weakref.finalize(self, os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
 
     def _name(self, kind: str) -> str:
         return f"{kind}-{int(self._clock() * 1000):013d}-{secrets.token_hex(4)}.warc.zst"
@@ -145,6 +156,8 @@ class WarcArchive:
                 continue
             if excess <= 0:
                 break
+            if _is_held(segment):
+                continue
             moved = self._move_pinned(pinned) if pinned else 0
             segment.unlink(missing_ok=True)
             excess -= size - moved
@@ -173,6 +186,24 @@ class WarcArchive:
         except OSError:
             return None
         return frame if len(frame) == length else None
+
+
+def _hold_nothing() -> None:
+    """Stands for the release of a segment before there is one."""
+
+
+def _is_held(segment: Path) -> bool:
+    try:
+        descriptor = os.open(segment, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _append(path: Path, frame: bytes) -> int:

@@ -138,6 +138,31 @@ def test_the_oldest_go_first_and_evidence_stays(tmp_path: Path, monkeypatch: pyt
     assert again.read(references[3]) is None
 
 
+def test_what_was_kept_just_now_stays_however_much_others_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = WarcArchive(tmp_path, 2_000), WarcArchive(tmp_path, 2_000)
+    begun = slow.keep(PAGE, 1000.0)
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
+    others = [quick.keep(PAGE, 1000.0) for _ in range(9)]
+    assert slow.read(begun) == PAGE
+    assert slow.read(others[0]) is None
+    ended = slow.keep(PAGE, 1000.0)  # fills its segment, which no other process may remove before this one begins the next
+    for _ in range(9):
+        quick.keep(PAGE, 1000.0)
+    assert (slow.read(begun), slow.read(ended)) == (PAGE, PAGE)
+    slow.keep(PAGE, 1000.0)
+    quick.keep(PAGE, 1000.0)
+    assert (slow.read(begun), slow.read(ended)) == (None, None)
+
+
+def test_a_process_that_ended_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = WarcArchive(tmp_path, 2_000).keep(PAGE, 1000.0)
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
+    other = WarcArchive(tmp_path, 2_000)
+    for _ in range(9):
+        other.keep(PAGE, 1000.0)
+    assert other.read(begun) is None
+
+
 def test_a_segment_that_another_process_removed_is_not_begun_again(archive: WarcArchive, tmp_path: Path) -> None:
     first = archive.keep(PAGE, 1000.0)
     (tmp_path / "archive" / first.partition(":")[0]).unlink()
