@@ -134,10 +134,11 @@ async def test_a_client_that_breaks_its_tls_fails_nothing_else(
     gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is to be sent to it is dropped: the answer to its request is read to the end, and no log grows by a traceback."""
-    broken, answered = asyncio.Event(), asyncio.Event()
+    asked, broken, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(END)
+        asked.set()
         await broken.wait()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
 
@@ -153,6 +154,7 @@ async def test_a_client_that_breaks_its_tls_fails_nothing_else(
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % port)
         encrypted: Any = writer.transport
         raw = encrypted._ssl_protocol._transport
+        await asked.wait()  # else both may be read at once, and nothing is asked
         raw.pause_reading()  # the alert would end it
         raw.write(b"\x17\x03\x03\0\5hello")
         await until(lambda: "TLS Error" in caplog.text)
