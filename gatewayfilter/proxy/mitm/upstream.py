@@ -92,7 +92,9 @@ INSTANCES: Final = (
     InstanceAttribute(
         H2Connection, "decoder", "compiled, and can be given back what it has read (mitm/fastpath/http2/hpack_codec.py)"
     ),
-    InstanceAttribute(H2Connection, "encoder", "compiled (mitm/fastpath/http2/hpack_codec.py)"),
+    InstanceAttribute(
+        H2Connection, "encoder", "bounded (mitm/http/header_table.py), compiled (mitm/fastpath/http2/hpack_codec.py)"
+    ),
     InstanceAttribute(H2Connection, "_handle_data_on_closed_stream", "counts what is answered (mitm/http/http2_bounds.py)"),
     InstanceAttribute(H2Connection, "_stream_is_closed_by_reset", "counts what is answered (mitm/http/http2_bounds.py)"),
 )

@@ -35,7 +35,7 @@ _LONGEST_REPEATED: Final = 256
 _MOST_REPEATED: Final = 4096
 _SECRET: Final = frozenset({b"authorization", b"cookie", b"proxy-authorization", b"set-cookie"})
 _repeated: Final[set[tuple[bytes, bytes]]] = set()
-"""Plain fields that were read before, none of which is a credential: a megabyte or two at most."""
+"""Plain fields that were read before, short ones whose names are not those of credentials: a megabyte or two at most."""
 
 
 @lru_cache(maxsize=4096)
