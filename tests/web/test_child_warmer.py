@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from fastapi import Request
 
+import gatewayfilter
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import WebSession
 from gatewayfilter.web.child_process import ChildProcess
@@ -160,14 +162,20 @@ def test_the_dashboard_starts_whatever_fails_ahead_of_it(
     assert "a template" in caplog.text
 
 
-def test_the_reference_is_made_once_for_a_release(web: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The jobs of children that made the reference of the API."""
+    found: list[str] = []
 
     def make(_: ChildProcess, job: str) -> bytes:
-        made.append(job)
+        found.append(job)
         return zlib.compress(b"{}")
 
     monkeypatch.setattr(ChildProcess, "run", make)
+    return found
+
+
+def test_the_reference_is_made_once_for_a_release(web: Dashboard, made: list[str]) -> None:
     loaded, store = web.services.loaded, web.services.store
     folder = web.services.settings.data_dir / "cache"
     folder.mkdir(exist_ok=True)
@@ -179,3 +187,35 @@ def test_the_reference_is_made_once_for_a_release(web: Dashboard, monkeypatch: p
     kept.write_bytes(b"damaged")
     assert zlib.decompress(WebServices(loaded, store).openapi_document()) == b"{}"
     assert len(made) == 2
+
+
+def test_the_reference_is_made_again_whatever_of_the_program_changed(
+    web: Dashboard, made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look() -> int:
+        WebServices(web.services.loaded, web.services.store).openapi_document()
+        return len(made)
+
+    role = tmp_path / "model" / "access" / "account.py"  # a type that models of the API take from another room
+    role.parent.mkdir(parents=True)
+    role.write_text("one")
+    monkeypatch.setattr(gatewayfilter, "__file__", str(tmp_path / "__init__.py"))
+    assert [look(), look()] == [1, 1]
+    role.write_text("another")
+    assert [look(), look()] == [2, 2]
+    role.rename(role.parents[1] / role.name)
+    assert [look(), look()] == [3, 3]
+    monkeypatch.setattr(pydantic, "VERSION", "0")
+    assert [look(), look()] == [4, 4]
+
+
+def test_the_reference_is_kept_though_an_older_one_stays(web: Dashboard, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pydantic, "VERSION", "1")
+    stays = web.services.settings.data_dir / "cache" / "openapi-that-stays.z"
+    stays.mkdir(parents=True)  # no file to unlink
+    try:
+        for _ in range(2):
+            WebServices(web.services.loaded, web.services.store).openapi_document()
+    finally:
+        stays.rmdir()
+    assert len(made) == 1
