@@ -11,6 +11,7 @@ from gatewayfilter.errors import SnapshotError
 from gatewayfilter.use_cases.url_check import UrlCheck, check_url
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gatewayfilter.config import Settings
@@ -105,7 +106,7 @@ class _Checker:
         if at is None:
             return check_url(self._settings, self._store, self._current(), request, client, self._clock)
         clock = partial(_fixed, at)
-        engine = wiring.newest_engine(self._settings, clock=clock)
+        engine = self._newest(clock)
         try:
             self._follow(engine)
             return check_url(self._settings, self._store, engine, request, client, clock)
@@ -127,12 +128,18 @@ class _Checker:
     def _current(self) -> FilterEngine:
         newest = wiring.snapshot_folder(self._settings).current()
         if self._engine is None or newest != self._snapshot:
-            try:
-                self._engine, self._snapshot = wiring.newest_engine(self._settings, clock=self._clock), newest
-            except SnapshotError as error:
-                raise (SnapshotError(_NO_LISTS) if newest is None else error) from error
+            self._engine, self._snapshot = self._newest(self._clock), newest
         self._follow(self._engine)
         return self._engine
+
+    def _newest(self, clock: Callable[[], float]) -> FilterEngine:
+        """Opens the engine over the newest lists; where none were published yet, that is what the error says."""
+        try:
+            return wiring.newest_engine(self._settings, clock=clock)
+        except SnapshotError as error:
+            if wiring.snapshot_folder(self._settings).current() is None:
+                raise SnapshotError(_NO_LISTS) from error
+            raise
 
     def _follow(self, engine: FilterEngine) -> None:
         while changes := self._store.feed.read(engine.feed_seq):
