@@ -1,6 +1,6 @@
 """Routers of the API and of the pages, whose routes are completed at their first use.
 
-Most of some 330 routes are not used while a process runs. The application takes them over as they are: FastAPI's `include_router`
+Most of some 290 routes are not used while a process runs. The application takes them over as they are: FastAPI's `include_router`
 would make a second one of each, with its parameters, at the first request.
 """
 
@@ -52,9 +52,20 @@ class LateRoute(APIRoute):
                 options = self.__dict__.get("_options")
                 if options is None:
                     raise AttributeError(name)
-                self._options = None
-                super().__init__(self.path, self.endpoint, **options)
+                self._complete(options)
             return object.__getattribute__(self, name)
+
+    def _complete(self, options: dict[str, Any]) -> None:
+        """Completes the route; one that is refused stays as it was, and is refused each time."""
+        before = self.__dict__.copy()
+        self._options = None  # what is read meanwhile is missing
+        try:
+            super().__init__(self.path, self.endpoint, **options)
+        except BaseException:
+            for name in self.__dict__.keys() - before.keys():
+                del self.__dict__[name]
+            self.__dict__.update(before)
+            raise
 
 
 class ApiRouter(APIRouter):

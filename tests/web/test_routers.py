@@ -9,6 +9,7 @@ from fastapi.exceptions import FastAPIError
 from pydantic import BaseModel, Field
 from starlette.testclient import TestClient
 
+from gatewayfilter.web import pages
 from gatewayfilter.web.routers import LateRoute, PageRouter
 from tests.web.web_fakes import Always
 
@@ -75,5 +76,17 @@ def test_a_declaration_that_is_refused_is_refused_at_its_first_use() -> None:
     def bad(odd: Odd) -> None:
         """No validator can be made of its parameter."""
 
-    with pytest.raises(FastAPIError):
-        _ = router.routes[0].dependant  # type: ignore[attr-defined]
+    (route,) = router.routes
+    assert isinstance(route, LateRoute)
+    for missing in ("dependant", "dependant", "status_code"):  # the last one is read before the refusal
+        with pytest.raises(FastAPIError):
+            getattr(route, missing)
+    assert (route.is_complete, route.path, route.name) == (False, "/bad", "bad")
+
+
+def test_the_declaration_of_every_page_is_accepted() -> None:
+    routes = [route for router in pages.routers() for route in router.routes if isinstance(route, LateRoute)]
+    assert len(routes) > 100
+    for route in routes:
+        assert route.dependant is not None, route.path
+        assert route.is_complete
