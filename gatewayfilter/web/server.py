@@ -77,8 +77,8 @@ def serve(loaded: Loaded) -> None:
             from gatewayfilter.web.tls import server_context  # noqa: PLC0415  7 MB that loopback does without
 
             server.config.ssl = server_context(settings)
+        keep_imported()  # before threads work: what they hold then would never be collected
         warmer.begin(app)
-        keep_imported()
         asyncio.run(_run(server, listener, StatusFile(settings.data_dir / "run", "web"), store, tls=tls))
 
 

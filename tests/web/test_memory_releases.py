@@ -1,8 +1,14 @@
 """When the web process gives memory back."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
+from gatewayfilter.web import server
+from gatewayfilter.web.child_warmer import ChildWarmer
 from gatewayfilter.web.memory import ReleaseTimes, resident_bytes
+from tests.web.web_fakes import loaded_for
 
 
 class Machine:
@@ -48,3 +54,24 @@ def test_growth_counts_from_what_a_release_left() -> None:
 
 def test_this_process_has_memory() -> None:
     assert 10_000_000 < resident_bytes() < 100_000_000_000
+
+
+def test_what_is_kept_is_kept_before_threads_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a thread holds at that moment would never be collected."""
+    done: list[str] = []
+    monkeypatch.setattr(server, "limit_heaps", lambda: None)
+    monkeypatch.setattr(server, "pages_of_process", lambda: _NoPages)
+    monkeypatch.setattr(server, "keep_imported", lambda: done.append("kept"))
+    monkeypatch.setattr(ChildWarmer, "begin", lambda *_: done.append("begun"))
+    monkeypatch.setattr(server, "_run", lambda *_, tls: done.append(f"served, TLS {tls}"))
+    monkeypatch.setattr(asyncio, "run", lambda _: None)
+    server.serve(loaded_for(tmp_path / "state", web__listen="127.0.0.1:0"))
+    assert done == ["kept", "begun", "served, TLS False"]
+
+
+class _NoPages:
+    """Templates that are not kept small: they are those of the test's process."""
+
+    @staticmethod
+    def keep_small(folder: Path) -> None:
+        """Does nothing."""
