@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.errors import StoreError
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, setup_code
 from tests.web.account_fakes import GOOD, SESSION, Accounted, accounted
@@ -58,6 +59,17 @@ def test_its_language_is_chosen_on_the_page(dashboard: Accounted) -> None:
     browser.post("/setup", data=FORM)
     (account,) = dashboard.services.store.accounts.all()
     assert account.language == "zh"
+
+
+def test_it_is_logged_in_though_its_language_cannot_be_stored(dashboard: Accounted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreError("the database is locked")
+
+    browser = dashboard.browser()
+    browser.post("/language", data={"language": "zh", "back": "/setup"})
+    monkeypatch.setattr(dashboard.access.accounts, "set_language", refuse)
+    assert browser.post("/setup", data=FORM).headers["location"] == "/setup/purpose"
+    assert browser.get("/api/v1/status").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """`/setup`: the first account, made in the browser. There is no default password."""
 
 import ipaddress
+from contextlib import suppress
 from typing import Annotated, Final
 
 from fastapi import Form, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 
-from gatewayfilter.errors import AccountError
+from gatewayfilter.errors import AccountError, StoreError
 from gatewayfilter.model import Actor, Via
 from gatewayfilter.use_cases.access.dashboard_access import needs_setup_code
 from gatewayfilter.web.access.cookies import set_log_in, source_of
@@ -51,7 +52,8 @@ def create(
         return _form(request, services, 422, name=name, code=code, **{field: str(error)})
     language = request.cookies.get(LANGUAGE_COOKIE, "")
     if language in LANGUAGES and result.account is not None:  # chosen on this page
-        access.accounts.set_language(result.account, language)
+        with suppress(StoreError):  # the account is there: its log-in counts, the language can be chosen again
+            access.accounts.set_language(result.account, language)
     answer = RedirectResponse("/setup/purpose", 303)
     set_log_in(request, answer, result)
     return answer
