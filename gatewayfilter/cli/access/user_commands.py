@@ -10,10 +10,9 @@ from gatewayfilter.cli.access.token_commands import token_group
 from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.cli.ui.passwords import read_new_password
 from gatewayfilter.errors import AccountError
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +77,7 @@ def list_users(invocation: Invocation) -> None:
             ]
         )
     elif not found:
-        say(as_callable("There are no accounts yet. Add one: gatewayfilter user add NAME"))
+        hint("There are no accounts yet. Add one: gatewayfilter user add NAME")
     else:
         print_table(
             ("name", "role", "second factor", "disabled", "sessions", "tokens", "last log-in"),

@@ -13,7 +13,7 @@ from gatewayfilter.cli.filter.service_check import check_service_hosts
 from gatewayfilter.cli.ui.classification_view import show_judgement
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import moment_option, show_moment
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.cli.ui.quota_view import show_left
 from gatewayfilter.cli.ui.resource_types import type_option
 from gatewayfilter.cli.ui.review_rows import summary
@@ -144,7 +144,7 @@ def _show(explanation: Explanation, connection: ConnectionReport | None) -> None
     say(_sentence(explanation.verdict))
     if connection is not None:
         for sentence in connection_sentences(connection, explanation.request.client):
-            say(sentence)
+            hint(sentence)
 
 
 def _show_judged(judged: tuple[Classification, float] | None, reviewed_task: ReviewTask | None, strictness: Strictness) -> None:

@@ -10,7 +10,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day, show_moment
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.renamed_codes import current_code
 
 if TYPE_CHECKING:
@@ -148,10 +148,10 @@ def stats(invocation: Invocation) -> None:
     else:
         print_table(("state", "urls"), [(state, f"{count:,}") for state, count in counts.items()])
         if paused_since is not None:
-            say(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
+            hint(f"\nPaused since {show_moment(paused_since)}: `gatewayfilter queue resume` lets it go on.")
         for hold in facts.holds:
             command = f"gatewayfilter queue resume --{hold.kind} {hold.name}"
-            say(f"\nThe {hold.kind} {hold.name} is paused since {show_moment(hold.since)}: `{command}` lets it go on.")
+            hint(f"\nThe {hold.kind} {hold.name} is paused since {show_moment(hold.since)}: `{command}` lets it go on.")
 
 
 @queue_group.command(

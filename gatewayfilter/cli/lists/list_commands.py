@@ -14,10 +14,9 @@ from gatewayfilter.cli.lists.list_stats import stats
 from gatewayfilter.cli.lists.meaning_option import meaning_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import expiry_option, show_day
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.errors import BroadRuleError, RuleError
 from gatewayfilter.model import LearnedEntry, ListAction
-from gatewayfilter.program_name import as_callable
 from gatewayfilter.use_cases.lists.patterns import Pattern, verb_of, written
 from gatewayfilter.use_cases.lists.rule_editing import RuleValues, add_rules, forget_learned, read_wanted, remove_rules
 
@@ -94,7 +93,7 @@ def add(  # noqa: PLR0913  each is an option
         if item.mixed_scripts:
             say(f"gatewayfilter: {item.mixed_scripts!r} mixes letters of several alphabets; is that the host you mean?", err=True)
     if not added[0].rule.enabled:
-        say(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
+        hint(f"gatewayfilter: the group {group!r} is switched off; `gatewayfilter list enable --group {group}`", err=True)
 
 
 def _wanted(text: str, action: ListAction, *, exact: bool, force: bool) -> Pattern:
@@ -144,7 +143,7 @@ def show(invocation: Invocation, *, action: str | None, group: str | None, learn
     if invocation.json:
         print_json(rules)
     elif not rules:
-        say(as_callable("There are no entries. Add one: gatewayfilter list add PATTERN"))
+        hint("There are no entries. Add one: gatewayfilter list add PATTERN")
     else:
         now = time.time()
         print_table(

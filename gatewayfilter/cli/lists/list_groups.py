@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.use_cases.lists.rule_editing import RuleGroup, rule_groups, switch_rules
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def groups(invocation: Invocation) -> None:
     if invocation.json:
         print_json(found)
     elif not found:
-        say("There are no groups. Make one: gatewayfilter list add --group NAME PATTERN")
+        hint("There are no groups. Make one: gatewayfilter list add --group NAME PATTERN")
     else:
         print_table(("group", "entries", "on"), [(item.group, f"{item.entries:,}", _state(item)) for item in found])
 

@@ -11,8 +11,9 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.errors import StartupError
+from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.certificates.authority import CaFormat, CertificateAuthority
@@ -62,7 +63,7 @@ def _rows(authority: CertificateAuthority, *, waiting: bool = False) -> list[tup
         ("name", facts["name"]),
         ("sha256", facts["sha256"]),
         ("expires", show_day(authority.expires_at.timestamp())),
-        ("certificate", "gatewayfilter ca export --next" if waiting else facts["file"]),
+        ("certificate", as_callable("gatewayfilter ca export --next") if waiting else facts["file"]),
         ("private key", f"{authority.path} (stays on this machine)"),
     ]
 
@@ -88,7 +89,7 @@ def show(invocation: Invocation) -> None:
         say()
         print_table(("next", "value"), _rows(waiting, waiting=True))
     if left < timedelta(days=RENEW_WITHIN_DAYS):
-        say(f"It expires in {left.days} days: gatewayfilter ca renew", err=True)
+        hint(f"It expires in {left.days} days: gatewayfilter ca renew", err=True)
 
 
 @ca_group.command(
@@ -178,4 +179,4 @@ def renew(invocation: Invocation, *, new_key: bool, activate: bool) -> None:
         print_json(_facts(made))
         return
     print_table(("what", "value"), _rows(made, waiting=new_key))
-    say(words)
+    hint(words)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
-from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.cli.ui.output import hint, print_json, say
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -35,9 +35,9 @@ def status(invocation: Invocation) -> int:
         say(f"The database is up to date (version {found.head}).")
     elif found.is_newer:
         say(f"The database is at version {found.current}, newer than this program's {found.head}: update GatewayFilter")
-        say("Or go back to the copy that was made before its upgrade: gatewayfilter db rollback")
+        hint("Or go back to the copy that was made before its upgrade: gatewayfilter db rollback")
     else:
-        say(f"The database is at version {found.current or 'none'}, this program needs {found.head}: gatewayfilter db upgrade")
+        hint(f"The database is at version {found.current or 'none'}, this program needs {found.head}: gatewayfilter db upgrade")
     return 0 if current else 1
 
 

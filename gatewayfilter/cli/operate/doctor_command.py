@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.cli.ui.output import print_json, say
-from gatewayfilter.program_name import as_callable
+from gatewayfilter.cli.ui.output import hint, print_json, say
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -41,7 +40,7 @@ def doctor(invocation: Invocation) -> int:
         if not invocation.json:
             say(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
             if finding.mend and finding.level is not Level.OK:
-                say(f"    → {as_callable(finding.mend)}")
+                hint(f"    → {finding.mend}")
     healthy = not any(finding.level is Level.ERROR for finding in findings)
     if invocation.json:
         print_json({"healthy": healthy, "findings": findings})

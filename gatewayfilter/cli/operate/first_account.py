@@ -11,7 +11,6 @@ from gatewayfilter.cli.ui.actor import record, user_name
 from gatewayfilter.cli.ui.output import say
 from gatewayfilter.cli.ui.passwords import read_new_password
 from gatewayfilter.errors import AccountError
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.config import Settings
@@ -88,7 +87,7 @@ def first_account_step(settings: Settings, listen: str) -> str:
     else:
         scheme = "https" if settings.web.uses_tls else "http"
         step = f"make the first account of the dashboard: open {scheme}://{settings.web.listen}/ in the browser of this machine"
-    return as_callable(f"{step}, or gatewayfilter user add NAME")
+    return f"{step}, or gatewayfilter user add NAME"
 
 
 def _usable(name: str) -> str:

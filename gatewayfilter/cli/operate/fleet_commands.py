@@ -10,7 +10,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_moment
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def list_followers(invocation: Invocation) -> None:
     elif found.followers:
         _print_followers(found)
     else:
-        say("There are no followers: gatewayfilter fleet follower add NAME")
+        hint("There are no followers: gatewayfilter fleet follower add NAME")
 
 
 @fleet_group.command("gateways", examples=("gatewayfilter fleet gateways", "gatewayfilter fleet gateways --host shop.example"),
@@ -232,7 +232,7 @@ def status(invocation: Invocation) -> int:
     if trouble:
         say(f"{trouble[0].upper()}{trouble[1:]}.")
     if not found.publishes and not found.follow:
-        say("This machine is in no fleet: gatewayfilter fleet init makes it a publisher, fleet.follow a follower.")
+        hint("This machine is in no fleet: gatewayfilter fleet init makes it a publisher, fleet.follow a follower.")
     return 1 if trouble or silent else 0
 
 

@@ -10,10 +10,9 @@ import click
 from gatewayfilter.cli.operate.first_account import FirstAccount, add_first_account, ask_first_account, first_account_step
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.command_context import open_store
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.model import PolicySet
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,7 +224,7 @@ def _show_next_steps(settings: Settings, plan: SetupPlan, account: FirstAccount)
     say()
     say("Next:")
     if not running:
-        say(as_callable("  1. start the filter: gatewayfilter run"))
+        hint("  1. start the filter: gatewayfilter run")
     elif running != listen:
         say(f"  1. restart the filter: it listens on {running} until then")
     else:
@@ -236,6 +235,6 @@ def _show_next_steps(settings: Settings, plan: SetupPlan, account: FirstAccount)
         shown = "THIS-MACHINE" if host in {"0.0.0.0", "::"} else host  # noqa: S104  compared
         shown = f"[{shown}]" if ":" in shown else shown
         say(f"  2. on each device, set the proxy to {shown}:{port}, open http://{shown}:{port}/ and install the certificate")
-    say(as_callable("  3. check: gatewayfilter status"))
+    hint("  3. check: gatewayfilter status")
     if account is FirstAccount.BROWSER:
-        say(f"  4. {first_account_step(settings, listen)}")
+        hint(f"  4. {first_account_step(settings, listen)}")

@@ -9,8 +9,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
-from gatewayfilter.cli.ui.output import counted, print_json, say
-from gatewayfilter.program_name import as_callable
+from gatewayfilter.cli.ui.output import counted, hint, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +41,7 @@ def status(invocation: Invocation) -> int:
             say(f"{name:<10}{words}")
         for item in found.attention:
             say(f"! {item.words}")
-            say(f"    → {as_callable(item.mend)}")
+            hint(f"    → {item.mend}")
     return 1 if found.attention else 0
 
 

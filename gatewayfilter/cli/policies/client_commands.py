@@ -9,9 +9,8 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.model import DEFAULT, ICONS, Client, parse_matcher, to_record
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -128,7 +127,7 @@ def list_clients(invocation: Invocation) -> None:
     if invocation.json:
         print_json([to_record(client) for client in clients])
     elif not clients:
-        say(as_callable("There are no clients. See what is on the network: gatewayfilter client seen"))
+        hint("There are no clients. See what is on the network: gatewayfilter client seen")
     else:
         rows = [(one.name, one.icon, one.group, ", ".join(map(str, one.matchers)), one.policy, one.note) for one in clients]
         print_table(("name", "kind", "group", "recognized by", "policy", "note"), rows)

@@ -10,10 +10,9 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import read_duration, show_day
-from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.cli.ui.output import hint, print_json, say
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import PauseScope, to_record
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -73,8 +72,8 @@ def resume(invocation: Invocation, *, client: str | None, group: str | None) -> 
     else:
         say(f"Filtering goes on for {_whom(scope, target)}." if ended else f"There is no pause for {_whom(scope, target)}.")
         for pause in others:
-            command = as_callable(f"gatewayfilter resume{_option(pause.scope, pause.target)}")
-            say(f"Paused is {_whom(pause.scope, pause.target)}: {command}")
+            option = _option(pause.scope, pause.target)
+            hint(f"Paused is {_whom(pause.scope, pause.target)}: gatewayfilter resume{option}")
     return 0 if ended else 1
 
 

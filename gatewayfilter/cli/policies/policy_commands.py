@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.cli.ui.quota_view import show_left
 from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import DEFAULT, Policy, inherited_values, policy_values
-from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -52,7 +51,7 @@ def add_policy(invocation: Invocation, *, name: str, groups: tuple[str, ...], cl
 
     with invocation.store() as store:
         PolicyEditor(store.policies).add_policy(name, groups=groups, clients=clients)
-    say(as_callable(f"Added the policy {name}. Set values: gatewayfilter policy set {name} KEY=VALUE"))
+    hint(f"Added the policy {name}. Set values: gatewayfilter policy set {name} KEY=VALUE")
 
 
 @policy_group.command(

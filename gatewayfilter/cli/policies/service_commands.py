@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterGroup
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table
 from gatewayfilter.errors import MissingItemError, PolicyError
 from gatewayfilter.model import check_service
 
@@ -59,7 +59,7 @@ def list_services(invocation: Invocation, *, group: str | None) -> None:
         for one in found
     ]
     print_table(("service", "name", "Chinese name", "group", "hosts", "blocked by"), rows)
-    say(f"\n{counted(len(found), 'service')}. Block: gatewayfilter policy set POLICY services=ID,ID")
+    hint(f"\n{counted(len(found), 'service')}. Block: gatewayfilter policy set POLICY services=ID,ID")
 
 
 @service_group.command(

@@ -11,8 +11,7 @@ from gatewayfilter.cli.requests.whom_options import ONCE, read_lifetime, scope_t
 from gatewayfilter.cli.ui.actor import record
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
-from gatewayfilter.cli.ui.output import print_json, say
-from gatewayfilter.program_name import as_callable
+from gatewayfilter.cli.ui.output import hint, print_json, say
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -61,7 +60,7 @@ def list_requests(invocation: Invocation, *, everything: bool) -> None:
         if request.decided_at is not None or request.state.value == "closed":
             say(f"   {state_of(request, now)} {_decision(request)}".rstrip())
     if not everything:
-        say(as_callable(f"To approve: gatewayfilter request approve {found[0].request_id} --for 1h"))
+        hint(f"To approve: gatewayfilter request approve {found[0].request_id} --for 1h")
 
 
 def _decision(request: UnblockRequest) -> str:
@@ -130,7 +129,7 @@ def approve(
     if found.page_alone:
         say("   (this page alone: it was judged by itself, the rest of the site was not)")
     elif found.site:
-        say(f"   (this page alone; for the whole site: gatewayfilter request approve {number} --for {lifetime} --site)")
+        hint(f"   (this page alone; for the whole site: gatewayfilter request approve {number} --for {lifetime} --site)")
 
 
 def _name(found: Approval) -> str:

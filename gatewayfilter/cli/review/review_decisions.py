@@ -8,7 +8,7 @@ import click
 
 from gatewayfilter.cli.ui.actor import record, user_name
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.cli.ui.output import print_json, say
+from gatewayfilter.cli.ui.output import hint, print_json, say
 from gatewayfilter.cli.ui.review_rows import summary
 from gatewayfilter.use_cases.access.inverses import inverse_of_reviews
 from gatewayfilter.use_cases.review.review_deciding import Because, Decision, ReviewMove, decide
@@ -109,7 +109,7 @@ def _decide(invocation: Invocation, tasks: tuple[int, ...], decision: Decision, 
         named = _NAMED[item.because]
         say(f"task {task.task_id}: {task.state.value}, {'blocked' if task.blocked else 'not blocked'}: {task.url}{named}")
         for rule in item.allowing:
-            say(f"  your rule {rule.rule_id} allows it all the same; to remove it: gatewayfilter list remove {rule.rule_id}")
+            hint(f"  your rule {rule.rule_id} allows it all the same; to remove it: gatewayfilter list remove {rule.rule_id}")
     for why in found.refused:
         say(f"gatewayfilter: {why}", err=True)
     return 1 if found.all_missing else 2 if found.refused else 0

@@ -10,7 +10,7 @@ import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
-from gatewayfilter.cli.ui.output import counted, print_json, print_json_line, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_json_line, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
 from gatewayfilter.use_cases.review.review_reports import proposed_phrases, review_counts
 from gatewayfilter.use_cases.review.review_tasks import all_tasks
@@ -112,7 +112,7 @@ def phrases(invocation: Invocation, *, limit: int, taken: tuple[int, ...]) -> in
             ("number", "pages", "category", "word", "phrase"),
             [(number, item.pages, item.category, item.word, item.phrase) for number, item in enumerate(proposed, 1)],
         )
-        say("\nTo take one over: gatewayfilter review phrases --take NUMBER")
+        hint("\nTo take one over: gatewayfilter review phrases --take NUMBER")
     return 0
 
 
@@ -131,7 +131,7 @@ def _take_over(invocation: Invocation, proposed: list[ProposedPhrase], taken: tu
         say(f"{item.phrase!r} covers {item.word!r} from now on: it does not count for {item.category}.")
     if chosen and not invocation.json:
         say("A running filter applies this within a second and judges the blocked pages again.")
-        say(f"To take it back: gatewayfilter words remove --category {chosen[-1].category} {shlex.quote(chosen[-1].phrase)}")
+        hint(f"To take it back: gatewayfilter words remove --category {chosen[-1].category} {shlex.quote(chosen[-1].phrase)}")
     for number in missing:
         say(f"gatewayfilter: there is no phrase {number}: there are {len(proposed):,}", err=True)
     return int(bool(missing))

@@ -10,7 +10,7 @@ import click
 from gatewayfilter.cli.ui.classification_view import show_breakdown, show_second_look
 from gatewayfilter.cli.ui.command import FilterCommand
 from gatewayfilter.cli.ui.dates import show_moment
-from gatewayfilter.cli.ui.output import counted, print_json, print_table, say
+from gatewayfilter.cli.ui.output import counted, hint, print_json, print_table, say
 from gatewayfilter.cli.ui.review_rows import summary
 from gatewayfilter.model import HOST_ZONE, in_words
 
@@ -185,4 +185,4 @@ def _show_alike(task: ReviewTask, alike: Sequence[ReviewTask]) -> None:
         say(f"  {other.task_id}  {other.state.value}  {same}  {other.url}")
     if len(alike) > _MOST_ALIKE:
         more = counted(len(alike) - _MOST_ALIKE, "more task")
-        say(f"  and {more}: gatewayfilter review list --group {task.task_id} --state all")
+        hint(f"  and {more}: gatewayfilter review list --group {task.task_id} --state all")

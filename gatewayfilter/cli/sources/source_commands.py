@@ -18,10 +18,9 @@ from gatewayfilter.cli.sources.source_reports import (
 from gatewayfilter.cli.ui.categories import hint_at_new_category, new_category_option
 from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.dates import show_day
-from gatewayfilter.cli.ui.output import print_json, print_table, say
+from gatewayfilter.cli.ui.output import hint, print_json, print_table, say
 from gatewayfilter.cli.ui.progress import showing
 from gatewayfilter.errors import ListError, SourceError
-from gatewayfilter.program_name import as_callable
 from gatewayfilter.sources.parallel import WIDTH, in_parallel
 
 if TYPE_CHECKING:
@@ -305,7 +304,7 @@ def status(invocation: Invocation, *, names: tuple[str, ...]) -> None:
         for item in found:
             show_details(item)
     elif not found:
-        say(as_callable("There are no sources. Add one: gatewayfilter source catalog"))
+        hint("There are no sources. Add one: gatewayfilter source catalog")
     else:
         print_table(
             ("name", "on", "means", "category", "format", "entries", "changed", "next", "problem"),

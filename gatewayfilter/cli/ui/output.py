@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gatewayfilter.program_name import as_callable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -31,6 +33,11 @@ def _is_harmless(mark: str) -> bool:
 def say(text: str = "", *, err: bool = False) -> None:
     """Prints a line of text."""
     click.echo("\n".join(printable(line) for line in text.split("\n")), err=err)
+
+
+def hint(text: str, *, err: bool = False) -> None:
+    """Prints a line of text that names commands: each `gatewayfilter COMMAND` in it as it has to be typed here."""
+    say(as_callable(text), err=err)
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

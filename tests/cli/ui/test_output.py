@@ -1,4 +1,6 @@
+import ast
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,9 +8,13 @@ from pathlib import Path
 import click
 import pytest
 
-from gatewayfilter.cli.ui.output import counted, plain, print_json, print_json_line, print_table, printable, say
+from gatewayfilter.cli.ui.output import counted, hint, plain, print_json, print_json_line, print_table, printable, say
 from gatewayfilter.model import Action
 from gatewayfilter.urls import parse_url
+from tests.structure.source_tree import PACKAGE, modules, text_of
+
+COMMAND = re.compile(r"\bgatewayfilter [a-z-]")
+SAYS = re.compile(r"\b(?:say|echo|secho)\(")
 
 
 @dataclass(frozen=True)
@@ -84,3 +90,37 @@ def test_json_does_not_steer_the_terminal_either(printer: Callable[[object], Non
 def test_counts_agree_with_their_nouns() -> None:
     assert [counted(n, "entry", "entries") for n in (0, 1, 2000)] == ["0 entries", "1 entry", "2,000 entries"]
     assert counted(2, "URL") == "2 URLs"
+
+
+def test_a_hint_names_the_program_as_it_has_to_be_typed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayfilter.program_name.program_name", lambda: ".venv/bin/gatewayfilter")
+    hint("Start it: gatewayfilter run")
+    hint("\x1b Look: gatewayfilter status", err=True)
+    assert tuple(capsys.readouterr()) == (
+        "Start it: .venv/bin/gatewayfilter run\n",
+        "\ufffd Look: .venv/bin/gatewayfilter status\n",
+    )
+
+
+def _lines_that_name_a_command(source: str) -> list[int]:
+    """Lines of calls that print the name of the program, with a command, as it stands in the code."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and SAYS.match(f"{_name(node.func)}("))
+    texts = ((call.lineno, part.value) for call in calls for part in ast.walk(call) if isinstance(part, ast.Constant))
+    return [line for line, text in texts if isinstance(text, str) and COMMAND.search(text)]
+
+
+def _name(called: ast.expr) -> str:
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def test_commands_are_named_by_hints_alone() -> None:
+    assert _lines_that_name_a_command(
+        "if x:\n    say(\n f'{n} are left: gatewayfilter list all', err=True)\nhint('gatewayfilter run')"
+    ) == [2]
+    assert not _lines_that_name_a_command("say(f'gatewayfilter: {why}')\nsay('the gatewayfilter')")
+    sources = {path: text_of(path) for path in modules() if PACKAGE / "cli" in path.parents}
+    printing = {path: source for path, source in sources.items() if COMMAND.search(source) and SAYS.search(source)}
+    assert printing
+    assert {path.name: lines for path, source in printing.items() if (lines := _lines_that_name_a_command(source))} == {}
