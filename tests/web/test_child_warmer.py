@@ -209,7 +209,9 @@ def test_the_reference_is_made_again_whatever_of_the_program_changed(
     assert [look(), look()] == [4, 4]
 
 
-def test_the_reference_is_kept_though_an_older_one_stays(web: Dashboard, made: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reference_is_kept_though_an_older_one_stays(
+    web: Dashboard, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pydantic, "VERSION", "1")
     stays = web.services.settings.data_dir / "cache" / "openapi-that-stays.z"
     stays.mkdir(parents=True)  # no file to unlink

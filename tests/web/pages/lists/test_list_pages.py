@@ -151,6 +151,18 @@ def test_an_address_is_checked(web: Dashboard) -> None:
     assert web.client.get("/check", params={"url": "a.example", "at": "2030-01-31T18:00"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "shown"),
+    [
+        ("/lists", {}, "<bdi>Starter list: Advertising</bdi>"),
+        ("/lists/starter-ads", {}, "<h1>Starter list: Advertising</h1>"),
+        ("/lists/starter-ads", HTMX, '<h2><bdi class="break">Starter list: Advertising</bdi></h2>'),
+    ],
+)
+def test_a_list_of_the_program_has_one_title(web: Dashboard, path: str, headers: dict[str, str], shown: str) -> None:
+    assert shown in web.client.get(path, headers=headers).text
+
+
 def test_viewers_read_only(web: Dashboard) -> None:
     web.services.store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".a.example")
     web.who.identity = VIEWER
