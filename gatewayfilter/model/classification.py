@@ -5,6 +5,7 @@ from typing import Final
 
 from gatewayfilter.model.certainty import in_words
 from gatewayfilter.model.decision import Action, Reason, Verdict
+from gatewayfilter.model.list_entry import LEARNED_PREFIX
 
 HOST_ZONE: Final = "host"
 """The zone of evidence that is a fact about the page's host or about earlier reviews, not a word on the page."""
@@ -68,7 +69,7 @@ class Classification:
 
     def block(self, *, unknown: bool) -> Verdict:
         """Returns the verdict that blocks the page while its visitor waits; `unknown` for one that goes on no list."""
-        source = f"learned:{self.category}"
+        source = f"{LEARNED_PREFIX}{self.category}"
         return Verdict(
             Action.BLOCK, Reason.LEARNED, source_list=source, category=self.category, detail=self.summary(), unknown=unknown
         )

@@ -9,7 +9,8 @@ from gatewayfilter.renamed_codes import current_code
 
 APPROVED: Final = "requests"
 """The group of the manual rules of approved requests and bypass links."""
-
+LEARNED_PREFIX: Final = "learned:"
+"""Begins the name of the source of learned entries, before their category."""
 
 FLEET: Final = "fleet"
 """The group of the manual rules that a fleet's publisher has made; rules of this machine outrank them."""
@@ -42,7 +43,7 @@ class Source:
     """The source of a list entry: a subscription, a bundled list, or the learner's entries of one category.
 
     Attributes:
-        name: unique, as in `source status`; learned entries are `learned:<category>`.
+        name: unique, as in `source status`; of learned entries, `LEARNED_PREFIX` and the category.
         action: of its entries; in a `splice` list only host and domain entries count. Adblock lists are always
             `block`; their exceptions are handled within the list.
         category: of its entries.

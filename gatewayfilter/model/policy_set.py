@@ -86,6 +86,10 @@ class PolicySet:
             self._link(found, DEFAULT, default.policy or DEFAULT)
         return tuple(found.values())
 
+    def pauses_at(self, at: float) -> tuple[Pause, ...]:
+        """Returns the pauses in force at a time (Unix seconds), the first one made first."""
+        return tuple(pause for pause in self.pauses.values() if pause.until > at)
+
     def _link(self, found: dict[str, tuple[str, Policy]], origin: str, name: str) -> None:
         policy = self.policy(name)
         if policy is not None:

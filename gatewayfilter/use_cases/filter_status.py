@@ -191,7 +191,7 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
     workers = _workers(settings, supervisor, now)
     learner = process_facts(settings, "learner")
     lists = _lists(settings)
-    pauses = tuple(pause for pause in store.policies.read().pauses.values() if pause.until > now)
+    pauses = store.policies.read().pauses_at(now)
     free_mb = shutil.disk_usage(settings.data_dir).free / 1e6
     faults = _faults(settings, supervisor)
     learner_state = str(learner.get("state", "")) if now - float(learner.get("at", 0)) <= _LEARNER_SILENT_S else ""

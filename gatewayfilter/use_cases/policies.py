@@ -253,7 +253,7 @@ class PolicyEditor:
         found: list[Pause] = []
 
         def find(policies: PolicySet) -> Sequence[PolicyItem]:
-            found.extend(pause for pause in policies.pauses.values() if pause.name == wanted and pause.until > self._clock())
+            found.extend(pause for pause in policies.pauses_at(self._clock()) if pause.name == wanted)
             return found
 
         self._remove(find)

@@ -10,6 +10,7 @@ from gatewayfilter.errors import ConflictError, MissingItemError, PolicyError
 from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import (
     APPROVED,
+    LEARNED_PREFIX,
     Client,
     EntryKind,
     LinkClaims,
@@ -260,7 +261,7 @@ def granted(url: Url, *, site: bool) -> tuple[EntryKind, str]:
 
 def is_judged_page(request: UnblockRequest) -> bool:
     """Returns whether the page itself was judged, not its host."""
-    return (request.reason == Reason.LEARNED or request.source_list.startswith("learned:")) and "/" in request.rule
+    return (request.reason == Reason.LEARNED or request.source_list.startswith(LEARNED_PREFIX)) and "/" in request.rule
 
 
 def covers_host(request: UnblockRequest) -> bool:

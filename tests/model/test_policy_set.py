@@ -164,3 +164,11 @@ def test_unknown_names_can_be_unset() -> None:
     for key in ("category.gone", "source.gone"):
         policy = with_value(policy, key, "", categories=[], sources=[])
     assert policy == Policy("p")
+
+
+def test_pauses_that_have_ended_are_not_in_force() -> None:
+    made = (Pause(PauseScope.ALL, "", 200.0), Pause(PauseScope.CLIENT, "tablet", 100.0))
+    policies = PolicySet.of(made)
+    assert policies.pauses_at(99.0) == made
+    assert policies.pauses_at(100.0) == made[:1]
+    assert policies.pauses_at(200.0) == ()

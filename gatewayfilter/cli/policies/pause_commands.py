@@ -66,7 +66,7 @@ def resume(invocation: Invocation, *, client: str | None, group: str | None) -> 
     scope, target = _scope(client, group)
     with invocation.store() as store:
         ended = PolicyEditor(store.policies).resume(scope, target)
-        others = () if ended else tuple(pause for pause in store.policies.read().pauses.values() if pause.until > time.time())
+        others = () if ended else store.policies.read().pauses_at(time.time())
     if invocation.json:
         print_json({"ended": ended})
     else:

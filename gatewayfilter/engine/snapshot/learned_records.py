@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable
 from gatewayfilter.engine.tables.bloom import Mapped
 from gatewayfilter.errors import SnapshotError
-from gatewayfilter.model import LearnedEntry, ListAction, Source
+from gatewayfilter.model import LEARNED_PREFIX, LearnedEntry, ListAction, Source
 
 _COUNT = Struct("<Q")
 _PAIR = Struct("<QQ")
@@ -25,7 +25,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # 
 
 def learned_source(action: ListAction, category: str) -> Source:
     """Returns the source of learned entries of this kind: `learned:<category>`, `learned:harmless` without a category."""
-    return Source(f"learned:{category or 'harmless'}", action, category, learned=True)
+    return Source(f"{LEARNED_PREFIX}{category or 'harmless'}", action, category, learned=True)
 
 
 def build_records(entries: Sequence[LearnedEntry]) -> bytes:

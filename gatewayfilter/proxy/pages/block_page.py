@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from mitmproxy import http
 
 from gatewayfilter.interfaces import RequestState
-from gatewayfilter.model import PAGE_TYPES, UNBLOCK_PATH, Action, Reason, Request, ResourceType, Verdict
+from gatewayfilter.model import LEARNED_PREFIX, PAGE_TYPES, UNBLOCK_PATH, Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.own_requests import AGAIN_AFTER_S, OwnRequests
 from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.proxy.pages.theme import PageTheme
@@ -201,7 +201,7 @@ class BlockPages:
         return f"{texts.labels['state-denied']}{word}", [], asker.may_ask and again
 
     def _facts(self, url: Url, verdict: Verdict, texts: PageTexts, title: str) -> list[tuple[str, str, bool]]:
-        source = texts.labels["learned"] if verdict.source_list.startswith("learned:") else verdict.source_list
+        source = texts.labels["learned"] if verdict.source_list.startswith(LEARNED_PREFIX) else verdict.source_list
         named = (
             ("url", url.text, True),
             ("category", title, False),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gatewayfilter.engine.state.manual_rules import ManualRules
 from gatewayfilter.errors import UrlError
-from gatewayfilter.model import LearnedEntry, ListAction, ManualRule, Request, ResourceType
+from gatewayfilter.model import LEARNED_PREFIX, LearnedEntry, ListAction, ManualRule, Request, ResourceType
 from gatewayfilter.sources.publish import mark_of_inputs
 from gatewayfilter.sources.search import covering_keys, lines_about, lines_with_text
 from gatewayfilter.urls import digest_of, parse_loose_url, parse_url
@@ -192,7 +192,7 @@ def _about(engine: FilterEngine, search: _SourceSearch, url: Url) -> Iterator[Fo
     for answer in engine.explain(Request(url)).answers:
         verdict = answer.verdict
         name = verdict.source_list if verdict else ""
-        if verdict and name and name not in named and not name.startswith("learned:"):
+        if verdict and name and name not in named and not name.startswith(LEARNED_PREFIX):
             yield FoundLine(name, True, verdict.category, verdict.action.value, verdict.line, verdict.rule, verdict.rule)
 
 

@@ -47,7 +47,7 @@ class NewPause(Body):
 def list_pauses(services: Services, _: Viewer) -> PauseList:
     """Returns who is paused now, and until when."""
     now = services.clock()
-    pauses = (pause for pause in services.store.policies.read().pauses.values() if pause.until > now)
+    pauses = services.store.policies.read().pauses_at(now)
     return PauseList(items=[_model(pause) for pause in sorted(pauses, key=lambda pause: (pause.until, pause.name))])
 
 

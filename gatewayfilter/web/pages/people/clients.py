@@ -107,7 +107,7 @@ def _content(services: WebServices, asked: Asked) -> dict[str, Any]:
         "group_version": version_of(chosen) if chosen is not None else "",
         "sizes": sizes,
         "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
-        "pauses": [pause for pause in policies.pauses.values() if pause.until > now],
+        "pauses": policies.pauses_at(now),
         "counts_of": {kind: sum(row.state.kind is kind for row in found.clients) for kind in StateKind},
         "present": sum(row.present for row in found.clients),
         "services_by_id": services.services,

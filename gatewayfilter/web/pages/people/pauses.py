@@ -80,7 +80,7 @@ def _card(request: Request, services: WebServices, said: Said, target: str, *, p
     return render(
         request,
         "traffic/_pauses.html",
-        pauses=[pause for pause in policies.pauses.values() if pause.until > now],
+        pauses=policies.pauses_at(now),
         names=sorted(policies.clients, key=str.casefold)[:500],
         groups=sorted(policies.groups),
         may_pause=True,

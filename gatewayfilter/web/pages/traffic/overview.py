@@ -10,7 +10,7 @@ from fastapi import Query, Request
 from fastapi.responses import Response
 
 from gatewayfilter.interfaces import UnblockRequest
-from gatewayfilter.model import LogBucket
+from gatewayfilter.model import LEARNED_PREFIX, LogBucket
 from gatewayfilter.model.log_query import USER_PREFIX
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
@@ -25,8 +25,6 @@ from gatewayfilter.web.services import WebServices
 router = PageRouter()
 
 _MOST_REQUESTS: Final = 3
-_LEARNED: Final = "learned:"
-"""Begins the name of what holds learned entries. Source: engine/snapshot/learned_records.py."""
 _NEW_S: Final = 86_400.0
 """How long a device counts as new."""
 _SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}
@@ -70,7 +68,7 @@ def _content(
         **_devices(services, found.since, now),
         "waiting": facts_of(services.store, waiting[:_MOST_REQUESTS], now),
         "more_waiting": max(0, len(waiting) - _MOST_REQUESTS),
-        "pauses": [pause for pause in policies.pauses.values() if pause.until > now],
+        "pauses": policies.pauses_at(now),
         "names": sorted(policies.clients, key=str.casefold)[:500],
         "groups": sorted(policies.groups),
         "may_pause": identity.may(Role.APPROVER),
@@ -84,7 +82,7 @@ def _content(
 
 def list_words(request: Request, name: str) -> str:
     """Returns the name of a list, with a category's own title where pages of it were learned."""
-    category = name.removeprefix(_LEARNED)
+    category = name.removeprefix(LEARNED_PREFIX)
     if category == name:
         return name
     return gettext(request, "learned: %(category)s", category=CategoryTitles(language_of(request))(category))
