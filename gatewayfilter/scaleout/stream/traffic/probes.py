@@ -106,10 +106,10 @@ class TsharkReader(RecordReader):
         if not text.strip():
             raise SkippedLineError
         values = text.split("\t")
-        if len(values) == len(TSHARK_FIELDS) and not any(values[6:]):
-            raise SkippedLineError
         if not 8 <= len(values) <= len(TSHARK_FIELDS):  # the last two may be missing
             raise NotARecordError(f"{len(values)} fields in place of 8 to {len(TSHARK_FIELDS)}")
+        if not any(values[6:]):
+            raise SkippedLineError
         time, client, client_port, server, server_port, protocol, host, uri, *more = values
         method, source = [*more, "", ""][:2]
         if not host and "://" not in uri:

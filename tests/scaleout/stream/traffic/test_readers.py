@@ -145,6 +145,20 @@ TSHARK_4_0 = b"""\
 1795759690.945882227\t127.0.0.1\t35882\t127.0.0.1\t8080\t6\t127.0.0.1:8080\t/a.js\tGET\t"""
 
 
+@pytest.mark.parametrize("fields", [8, 9, 10])
+def test_tshark_lines_of_packets_without_a_request_are_passed_over(fields: int) -> None:
+    good = b"\t".join([*TSHARK_4_0.split(b"\n")[1].split(b"\t")[:fields]])
+    bare = b"\t".join([*good.split(b"\t")[:6], *[b""] * (fields - 6)])
+    read = reader_of(TrafficFormat.TSHARK).read([bare, good])
+    assert (read.bad, list(read.rows)) == ([], [1])
+
+
+@pytest.mark.parametrize("line", [b"1\ta\t1\tb\t80\t6\t", b"1\ta\t1\tb\t80\t6\t\t\t\t\t", b"1\ta\t1\tb\t80\t6\t\t\tGET"])
+def test_tshark_lines_of_another_length_or_without_a_host_are_bad(line: bytes) -> None:
+    read = reader_of(TrafficFormat.TSHARK).read([line])
+    assert [row for row, _ in read.bad] == [0]
+
+
 def test_what_tshark_wrote() -> None:
     """Lines of tshark 4.0.17 from a capture: a packet without a request, which is none on purpose, and three with one."""
     read = reader_of(TrafficFormat.TSHARK).read(TSHARK_4_0.split(b"\n"))
