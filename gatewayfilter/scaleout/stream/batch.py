@@ -58,6 +58,7 @@ VERDICT: Final = pa.schema(
 )
 """Fields that are added. A record that is no request has an error in place of action and reason."""
 
+_READ: Final = ("url", "source", "type", "method", "client")
 _NO_URL: Final = "no url"
 
 
@@ -162,9 +163,10 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
     left = np.flatnonzero(numbers == UNDECIDED)
     faults: dict[str, int] = {}
     faulty: dict[int, int] = {}
-    some = batch.take(pa.array(left))  # of dictionaries, their numbers alone
-    names = [_texts(some, name).to_pylist() for name in ("url", "source", "type", "method", "client")]
-    for row, url, source, kind, method, client in zip(left.tolist(), *names, strict=True):
+    read = batch.select([number for number, name in enumerate(batch.schema.names) if name in _READ])
+    some = read.take(pa.array(left))  # of dictionaries, their numbers alone
+    texts = [_texts(some, name).to_pylist() for name in _READ]
+    for row, url, source, kind, method, client in zip(left.tolist(), *texts, strict=True):
         why = _NO_URL
         if url is not None:
             try:

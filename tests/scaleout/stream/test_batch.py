@@ -140,6 +140,15 @@ def test_other_columns_stay_and_old_verdicts_are_replaced() -> None:
     assert found["category"] == ["gambling", ""]
 
 
+def test_only_what_decides_is_copied_for_the_rows_that_are_left() -> None:
+    """Arrow takes no rows of some types of columns, which a batch may have all the same."""
+    other = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([5]))
+    urls = pa.array(["http://bad.test/%78", "no URL"])
+    batch = pa.RecordBatch.from_arrays([urls, other, other], names=["url", "run", "run"])
+    found = match_batch(batch, RuleSet.of_engine(PLAIN, "v"))
+    assert (found["action"].to_pylist(), found.column(1).to_pylist()) == (["block", None], [5, 5])
+
+
 @pytest.mark.parametrize(("columns", "why"), [({"uri": ["x"]}, "no column url"), ({"url": [1]}, "int64, not text")])
 def test_records_without_urls_are_refused(columns: dict[str, list[Any]], why: str) -> None:
     with pytest.raises(ValueError, match=why):
