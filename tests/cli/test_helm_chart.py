@@ -1,5 +1,6 @@
 """The Helm chart, by Helm's own code and the schemas of Kubernetes, offline: linted, rendered, each manifest validated."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,21 @@ BUNDLED = {
     "bundled": {"postgres": {"enabled": True}, "redis": {"enabled": True}, "kafka": {"enabled": True}},
 }
 CASES: dict[str, dict[str, Any]] = {"default": {}, "external": EXTERNAL, "bundled": BUNDLED}
-helm = pytest.importorskip("helm_python", reason="make services installs Helm's library")
-schemas = pytest.importorskip("kubernetes_validate", reason="make services installs the schemas")
 
 
-def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
+@pytest.fixture
+def helm() -> Any:
+    """Helm's library, which `make services` installs: without it these tests fail, they do not skip."""
+    return import_module("helm_python")
+
+
+@pytest.fixture
+def schemas() -> Any:
+    """The schemas of Kubernetes, likewise."""
+    return import_module("kubernetes_validate")
+
+
+def manifests(helm: Any, values: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns what the chart renders."""
     with helm.Chart.load(CHART) as chart:
         rendered = chart.render(values, name="filter", namespace="filter")
@@ -40,7 +51,7 @@ def manifests(values: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.services
 @pytest.mark.parametrize("name", CASES)
-def test_helm_lint_has_nothing_to_say(name: str) -> None:
+def test_helm_lint_has_nothing_to_say(helm: Any, name: str) -> None:
     report = helm.lint(CHART, CASES[name], strict=True)
     assert report["total_charts_linted"] == 1
     assert report["errors"] == []
@@ -50,9 +61,9 @@ def test_helm_lint_has_nothing_to_say(name: str) -> None:
 @pytest.mark.services
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("name", CASES)
-def test_each_manifest_is_one_of_kubernetes(name: str, version: str) -> None:
+def test_each_manifest_is_one_of_kubernetes(helm: Any, schemas: Any, name: str, version: str) -> None:
     kinds = []
-    for manifest in manifests(CASES[name]):
+    for manifest in manifests(helm, CASES[name]):
         schemas.validate(manifest, version, strict=True)
         kinds.append(manifest["kind"])
     scaled = kinds.count("HorizontalPodAutoscaler")
@@ -61,8 +72,8 @@ def test_each_manifest_is_one_of_kubernetes(name: str, version: str) -> None:
 
 
 @pytest.mark.services
-def test_what_no_schema_allows_is_found() -> None:
-    manifest = next(found for found in manifests({}) if found["kind"] == "Service")
+def test_what_no_schema_allows_is_found(helm: Any, schemas: Any) -> None:
+    manifest = next(found for found in manifests(helm, {}) if found["kind"] == "Service")
     manifest["spec"]["noSuchField"] = 1
     with pytest.raises(schemas.ValidationError):
         schemas.validate(manifest, KUBERNETES[-1], strict=True)
