@@ -177,7 +177,7 @@ class Soak:
             f"browsing at {rate:.0f} requests/s for {self._minutes:g} minutes: {_answers(everything)}; {_times(everything)}"
         )
         self.faults += everything.wrong[:5]
-        if broken := sum(count for kind, count in everything.answers.items() if kind.startswith("broken")):
+        if broken := _broken(everything):
             self.faults.append(f"{broken} connections broke below the capacity")
 
     def _overload(self, capacity: float) -> None:
@@ -207,6 +207,8 @@ class Soak:
             f"{len(QUIET)} quiet devices beside them: {_answers(beside)}; {_times(beside)}, most {beside.percentile(1.0):.0f}"
         )
         self.faults += (found.wrong + beside.wrong)[:5]
+        if broken := _broken(found) + _broken(beside):
+            self.faults.append(f"{broken} connections broke where {connections} were busy")
 
     def _share(self) -> None:
         quiet = replace(self._load(QUIET, 1, 16.0, 20.0), fresh=0.0)
@@ -278,6 +280,10 @@ def _sum(outcomes: Sequence[Outcome]) -> Outcome:
 
 def _answers(found: Outcome) -> str:
     return ", ".join(f"{kind}: {count}" for kind, count in found.answers.most_common()) or "no answer"
+
+
+def _broken(found: Outcome) -> int:
+    return sum(count for kind, count in found.answers.items() if kind.startswith("broken"))
 
 
 def _times(found: Outcome) -> str:
