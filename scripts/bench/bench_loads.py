@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench_browsing import DIRECT, OTHER, OURS, SQUID, STOCK, Road, roads
+from bench_browsing import DIRECT, OTHER, OURS, OURS_H2, SQUID, STOCK, Road, roads
 from bench_handshakes import FIELDS
 from bench_proxy import DATA, free_port, wait_for
 from browsing_web import Web, make_graph
@@ -32,6 +32,7 @@ from loads_client import H1, H2, Client, Target, Way, dealt
 from proxy_peers import e2guardian
 
 E2GUARDIAN: Final = "e2guardian"
+_PEERS: Final = (STOCK, SQUID, E2GUARDIAN, OURS_H2)
 HOSTS: Final = 40
 _SETTLE_S: Final = 0.1
 _FIRST_FILE: Final = 100
@@ -190,15 +191,20 @@ def measure(
 def print_requests(found: Sequence[Road], results: dict[tuple[str, str], Result], loads: Sequence[Load]) -> None:
     """Prints what a request costs."""
     names = [road.name for road in found]
-    first = next(name for name in (STOCK, OTHER, OURS) if name in names)
+    first = next((name for name in (STOCK, OTHER) if name in names), None)
+    compared = [] if first is None else [first]
     others = [name for name in names if name not in {first, OURS}]
-    print(f"\n| CPU µs a request | {' | '.join([first, OURS, f'to {first}', *others])} | failed requests |")
-    print("|---|---|---|---|" + "---|" * len(others) + "---|")
+    heads = [*compared, OURS, *(f"to {name}" for name in compared), *others]
+    print(f"\n| CPU µs a request | {' | '.join(heads)} | failed requests |")
+    print("|---|" + "---|" * len(heads) + "---|")
     for load in loads:
         of = {name: results.get((load.name, name)) for name in names}
-        ratio = statistics.median(own / stock for own, stock in zip(_cpu(of[OURS]), _cpu(of[first]), strict=True))
-        cells = [_cost(of[first], load), _cost(of[OURS], load), f"{ratio:.2f}", *(_cost(of[name], load) for name in others)]
-        print(f"| {load.name} | {' | '.join(cells)} | {_failed(of)} |")
+        costs = {name: _cost(of[name], load) for name in names}
+        ratios = [
+            statistics.median(own / stock for own, stock in zip(_cpu(of[OURS]), _cpu(of[name]), strict=True)) for name in compared
+        ]
+        cells = [*(costs[name] for name in compared), costs[OURS], *(f"{ratio:.2f}" for ratio in ratios)]
+        print(f"| {load.name} | {' | '.join([*cells, *(costs[name] for name in others)])} | {_failed(of)} |")
 
 
 def print_streams(found: Sequence[Road], results: dict[tuple[str, str], Result], megabytes: int, streams: Sequence[Load]) -> None:
@@ -253,10 +259,15 @@ def main() -> None:
         "--lists", nargs="*", help="Adblock lists; by default EasyList and EasyPrivacy of the test data, if there"
     )
     parser.add_argument("--loads", nargs="*", default=[], help="those alone whose names contain one of these")
-    parser.add_argument("--only", nargs="*", help="these proxies beside ours; by default all")
+    parser.add_argument(
+        "--only", nargs="*", choices=_PEERS, help="these proxies beside ours; by default all but the second of ours"
+    )
     parser.add_argument("--against", type=Path, help="another checkout, whose worker takes part")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    names = [load.name for load in (*LOADS, *STREAMS)]
+    if unknown := [words for words in options.loads if not any(words in name for name in names)]:
+        parser.error(f"no load has {unknown[0]!r} in its name; there are: {'; '.join(dict.fromkeys(names))}")
     if not options.inside:
         command = ["unshare", "--net", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
         sys.exit(subprocess.run([*command, sys.executable, *sys.argv, "--inside"], check=False).returncode)
