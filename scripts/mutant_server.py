@@ -2,7 +2,8 @@
 
 `mutants.py` starts it (`-p scripts.mutant_server`), with a socket whose descriptor `MUTANT_SERVER_FD` names: it is told once what
 was collected, then answers each `Job` with an `Outcome`. A fault is put into the code objects of the functions that exist. Where
-that is not the same as to import the faulty module, nothing runs and the outcome says so (`cold`).
+that is not the same as to import the faulty module, nothing runs and the outcome says so (`cold`). A process that runs its tests
+once, as any other, tells of them over the pipe whose descriptor `MUTANT_REPORT_FD` names (`followed`).
 """
 
 import gc
@@ -23,6 +24,7 @@ import pytest
 from scripts.called_functions import CalledFunctions, Place
 
 DESCRIPTOR: Final = "MUTANT_SERVER_FD"
+REPORT: Final = "MUTANT_REPORT_FD"
 TEST_LIMIT_S: Final = 60
 """Time limit of a test (pytest-timeout)."""
 _MOST_MEMORY: Final = 4 << 30
@@ -70,14 +72,16 @@ class Outcome:
     Attributes:
         failed: tests, in their order.
         begun: how many tests began.
+        last: the test that began last.
         hung: whether the last one neither ended nor met its own time limit, or ended the process.
         late: whether the time limit of the job ended it, between tests or in one that had only begun.
-        cold: whether the fault could not be put into the running program.
+        cold: whether the fault could not be put into the running program; a process of its own read it.
         calls: of each test, as `CalledFunctions.by_test`.
     """
 
     failed: list[str] = field(default_factory=list)
     begun: int = 0
+    last: str = ""
     hung: bool = False
     late: bool = False
     cold: bool = False
@@ -150,7 +154,7 @@ class Server:
                 os._exit(0)
         tells.close()
         try:
-            return _followed(told, job.most_s)
+            return followed(told, job.most_s)
         finally:
             told.close()
             try:
@@ -164,7 +168,7 @@ class Server:
         if job.codes is not None and not self._put(job.module, *job.codes):
             outcome.cold = True
             return outcome
-        resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        _bound_memory()
         plugins = self._session.config.pluginmanager
         plugins.register(_Noticed(outcome, tells))
         if job.all:
@@ -198,19 +202,41 @@ class Server:
         return bool(found)
 
 
-def _followed(told: Connection, most_s: float) -> Outcome:
-    begun, since = 0, time.monotonic()
+def _bound_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def followed(told: Connection, most_s: float) -> Outcome:
+    """Returns what came of tests that tell of themselves, or what is known of them after a time."""
+    begun, last, since = 0, "", time.monotonic()
     end = since + most_s
     while told.poll(max(end - time.monotonic(), 0)):
         try:
             message = told.recv()
         except EOFError:
-            return Outcome(begun=begun, hung=True)
+            return Outcome(begun=begun, last=last, hung=True)
         if isinstance(message, Outcome):
-            message.begun = begun
+            message.begun, message.last = begun, last
             return message
-        begun, since = begun + 1, time.monotonic()
-    return Outcome(begun=begun, hung=time.monotonic() > since + 2 * TEST_LIMIT_S, late=True)
+        begun, last, since = begun + 1, message, time.monotonic()
+    return Outcome(begun=begun, last=last, hung=time.monotonic() > since + 2 * TEST_LIMIT_S, late=True)
+
+
+class _Reporting(_Noticed):
+    """The plug-in of a process that runs its tests once, within the memory that a fork has, and tells of them likewise."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        super().__init__(Outcome(), Connection(descriptor, readable=False))
+        _bound_memory()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and report.nodeid:
+            self._outcome.failed.append(report.nodeid)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        if self._outcome.failed or exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
+            self._told.send(self._outcome)  # otherwise it ends without having run its tests
 
 
 class _Serving:
@@ -239,11 +265,13 @@ class _Serving:
             self._asked.send(server.run(job))
 
 
+_REPORTING: Final = _Reporting(int(os.environ[REPORT])) if REPORT in os.environ else None
 _SERVING: Final = _Serving(int(os.environ[DESCRIPTOR])) if DESCRIPTOR in os.environ else None
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Takes part where a socket is named."""
-    if _SERVING is not None:
-        os.environ.pop(DESCRIPTOR, None)
-        config.pluginmanager.register(_SERVING)
+    for name, plugin in ((DESCRIPTOR, _SERVING), (REPORT, _REPORTING)):
+        if plugin is not None:
+            os.environ.pop(name, None)
+            config.pluginmanager.register(plugin)

@@ -6,10 +6,11 @@ that fail are named and left out. That run notes which functions each test calls
 kept in `.cache/mutants/` for test files that stay as they are, until the room or a helper of the tests changes.
 
 Then each mutant meets the tests that call the function it is in, or, where imports alone call it, those of files that name its
-module: first those of files that name its module, in each file the quickest first. A test that fails is run once more without the
-mutant: where it fails again, it is named and left out, and the mutant goes on to the next ones. Survivors are listed with file,
-line and change: each is a missing test, or code whose change cannot be seen. A function that is called in other processes alone
-counts as one that no test calls, and its mutants survive, as do those whose tests did not all run in their time.
+module: first those of files that name its module, in each file the quickest first. A test that fails or does not end is run once
+more without the mutant, in the same way: where it does so again, it is named and left out, and the mutant goes on to the next.
+Survivors are listed with file, line and change: each is a missing test, or code whose change cannot be seen. A function that is
+called in other processes alone counts as one that no test calls, and its mutants survive, as do those whose tests did not all run
+in their time.
 
 Tests are collected once; each mutant is put into a fork of that process (`mutant_server.py`), and into the file, for processes
 that tests start. A new process reads it where it changes what imports call. Which faults there are: `mutant_faults.py`.
@@ -22,6 +23,7 @@ import marshal
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -29,18 +31,22 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from contextlib import suppress
+from functools import cache
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from threading import Lock, local
 
 from scripts.called_functions import Place
 from scripts.mutant_faults import ROOT, Mutant, choose
-from scripts.mutant_server import DESCRIPTOR, TEST_LIMIT_S, Collected, Job, Outcome
+from scripts.mutant_server import DESCRIPTOR, REPORT, TEST_LIMIT_S, Collected, Job, Outcome, followed
 
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
 _QUICK = "not real and not slow and not services"
 _MOST_S_OF_ALL = 3_600.0
 """Time limit of all tests of a room without a mutant, which are many times those of one mutant."""
+_MOST_S_OF_ONE = 10.0 * TEST_LIMIT_S
+"""Time limit of a test that is run once more without the mutant."""
 _LEFT_OUT = frozenset({".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".cache", "build", "dist"})
 
 type Noted = dict[str, tuple[float, list[Place]]]
@@ -92,8 +98,8 @@ class Copy:
         outcome: Outcome = self._asked.recv()
         return outcome
 
-    def run_with(self, mutant: Mutant, tests: Sequence[str], most_s: float) -> str:
-        """Runs tests with a mutant. Returns the test that failed, or another end; empty where all passed."""
+    def run_with(self, mutant: Mutant, tests: Sequence[str], most_s: float) -> Outcome:
+        """Runs tests with a mutant, up to the first that fails."""
         place = self._root / mutant.path
         good, status = place.read_text(), place.stat()
         codes = marshal.dumps(compile(good, str(mutant.path), "exec", dont_inherit=True)), marshal.dumps(mutant.code)
@@ -103,42 +109,36 @@ class Copy:
                 outcome = Outcome(cold=True)
             else:
                 outcome = self.run(Job(tests, most_s, codes, str(mutant.path)))
-            if outcome.cold:
-                return self._run_anew(tests, most_s)
+            return self.run_anew(tests, most_s) if outcome.cold else outcome
         finally:
             place.write_text(good)
             os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))
-        if outcome.failed:
-            return outcome.failed[0]
-        if outcome.hung:
-            return f"the end of {tests[max(outcome.begun - 1, 0)]}"
-        return f"{TOO_LATE} after {outcome.begun} of {len(tests)} tests" if outcome.late else ""
 
-    def _run_anew(self, tests: Sequence[str], most_s: float) -> str:
-        """As `run_with`, in a new process."""
+    def run_anew(self, tests: Sequence[str], most_s: float) -> Outcome:
+        """Runs tests in a new process, up to the first that fails."""
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir()
-        process = subprocess.Popen(
-            self._pytest(tests, "-x"),
-            cwd=self._root,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            told, _ = process.communicate(timeout=most_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return f"{TOO_LATE} in a process of its own"
-        if process.returncode in {0, 5}:
-            return ""
-        failed = [line for line in told.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return failed[0].partition(" ")[2].partition(" - ")[0] if failed else f"exit code {process.returncode}"
+        told, tells = Pipe(duplex=False)
+        with told:
+            with tells:
+                process = subprocess.Popen(
+                    self._pytest(tests, "-x", "-p", "scripts.mutant_server"),
+                    cwd=self._root,
+                    env=self._environment() | {REPORT: str(tells.fileno())},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[tells.fileno()],
+                    start_new_session=True,
+                )
+            try:
+                outcome = followed(told, most_s)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        outcome.cold = True
+        return outcome
 
     def _pytest(self, tests: Sequence[str], *options: str) -> list[str]:
         listed = self._folder / "tests"
@@ -160,6 +160,16 @@ class Copy:
 
 
 TOO_LATE = "late"
+
+
+def noticed(outcome: Outcome, tests: Sequence[str]) -> tuple[str, str]:
+    """Returns the test that noticed a mutant, or the file that could not be read, and what is told of it; both may be empty."""
+    if outcome.failed:
+        return outcome.failed[0], outcome.failed[0]
+    if outcome.hung:
+        test = outcome.last or tests[0]
+        return test, f"the end of {test}"
+    return "", f"{TOO_LATE} after {outcome.begun} of {len(tests)} tests" if outcome.late else ""
 
 
 class Trial:
@@ -201,11 +211,18 @@ class Trial:
         tests = self._tests_of(mutant)
         until = time.monotonic() + self._most_s
         while tests and (left_s := until - time.monotonic()) > 0:
-            noticed = copy.run_with(mutant, tests, left_s)
-            if noticed not in tests or not copy.run(Job([noticed], 10 * TEST_LIMIT_S)).failed:
-                return noticed
-            self.red.add(noticed)
-            tests = tests[tests.index(noticed) + 1 :]
+            outcome = copy.run_with(mutant, tests, left_s)
+            test, told = noticed(outcome, tests)
+            if not test:
+                return told
+            run = copy.run_anew([test], _MOST_S_OF_ONE) if outcome.cold else copy.run(Job([test], _MOST_S_OF_ONE))
+            if not (run.failed or run.hung or run.late):
+                return told
+            self.red.add(test)
+            if outcome.cold:  # pytest has an order of its own
+                tests = [each for each in tests if each != test and not each.startswith(f"{test}::")]
+            else:
+                tests = tests[tests.index(test) + 1 :]
         return TOO_LATE if tests else ""
 
     def _tests_of(self, mutant: Mutant) -> list[str]:
@@ -250,13 +267,20 @@ def suites_of(path: Path) -> tuple[list[str], list[str]]:
     """
     dotted = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     parent, _, name = dotted.rpartition(".")
-    texts = {test: test.read_text() for test in sorted((ROOT / "tests").rglob("test_*.py"))}
+    texts = _texts(ROOT / "tests")
     near = [test for test, text in texts.items() if dotted in text or f"from {parent} import {name}" in text]
     near.sort(key=lambda test: test.stem != f"test_{path.stem}")
-    folder = ROOT / "tests" / path.parts[1]
-    named = [test for test, text in texts.items() if f"gatewayfilter.{path.parts[1]}" in text] if not folder.is_dir() else []
+    of = path.parts[1].removesuffix(".py")
+    folder = ROOT / "tests" / of
+    named = [test for test, text in texts.items() if f"gatewayfilter.{of}" in text] if not folder.is_dir() else []
     room = [test for test in named or texts if (named or test.is_relative_to(folder)) and test not in near]
     return [str(test.relative_to(ROOT)) for test in near], [str(test.relative_to(ROOT)) for test in room]
+
+
+@cache
+def _texts(folder: Path) -> dict[Path, str]:
+    """Returns the texts of the test files, read once."""
+    return {test: test.read_text() for test in sorted(folder.rglob("test_*.py"))}
 
 
 class Notes:

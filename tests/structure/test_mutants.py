@@ -1,15 +1,18 @@
 """The faults that `make mutants` puts into the code: each changes something, and nothing that runs alike is changed."""
 
 import ast
+from collections.abc import Iterable, Sequence
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from scripts import mutants
+from scripts import mutant_server, mutants
 from scripts.mutant_faults import ROOT, Mutant, mutate, places
-from scripts.mutant_server import Job, Outcome, pairs
-from scripts.mutants import Notes, Trial, callers, suites_of
+from scripts.mutant_server import TEST_LIMIT_S, Job, Outcome, followed, pairs
+from scripts.mutants import TOO_LATE, Notes, Trial, callers, suites_of
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,17 @@ def test_tests_that_name_the_module_come_first() -> None:
     assert near[0].startswith("tests/engine/tables/")
     assert room
     assert not set(near) & set(room)
+
+
+def test_a_room_of_one_module_has_the_tests_of_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    texts = {"urls/test_near.py": "from gatewayfilter.urls import a", "urls/test_room.py": "", "web/test_other.py": ""}
+    for name, text in texts.items():
+        (tmp_path / "tests" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tests" / name).write_text(text)
+    assert suites_of(Path("gatewayfilter/urls.py")) == (["tests/urls/test_near.py"], ["tests/urls/test_room.py"])
+    (tmp_path / "tests" / "urls" / "test_room.py").unlink()
+    assert suites_of(Path("gatewayfilter/urls.py"))[1]  # files are read once
 
 
 def test_a_mutant_is_in_the_function_that_starts_with_its_decorators() -> None:
@@ -157,6 +171,144 @@ def test_a_test_that_fails_by_itself_kills_nothing(checkout: Path, tmp_path: Pat
         assert trial.red == {f"{FILE}::test_once"}
     finally:
         trial.close()
+
+
+@pytest.mark.slow
+def test_what_a_process_of_its_own_tells(checkout: Path, tmp_path: Path) -> None:
+    """Its tests are named as they are, an end is one of a test, and its memory is bounded."""
+    (checkout / FILE).write_text(
+        "import os, pytest, resource\nfrom gatewayfilter.room.thing import BUILT\n"
+        "@pytest.mark.parametrize('text', ['a - b'])\ndef test_named(text):\n    assert BUILT == 1\n"
+        "def test_end():\n    BUILT == 1 or os._exit(0)\n"
+        "def test_bound():\n    assert (resource.getrlimit(resource.RLIMIT_DATA)[0] > 0) == (BUILT == 1)\n"
+    )
+    (mutant,) = _mutants("TABLE.append(1) pass")
+    trial = Trial(tmp_path / "trial", [mutant], 60.0)
+    try:
+        trial.prepare({})
+        assert not trial.red
+        named, end, bound = (f"{FILE}::{name}" for name in ("test_named[a - b]", "test_end", "test_bound"))
+        copy = trial._copy()
+        for tests, failed, hung in (([named], [named], False), ([end, bound], [], True), ([bound], [bound], False)):
+            outcome = copy.run_with(mutant, tests, 60.0)
+            assert (outcome.failed, outcome.hung, outcome.last, outcome.cold) == (failed, hung, tests[0], True)
+        assert copy.run_anew([named, end, bound], 60.0) == Outcome(begun=3, last=bound, cold=True)
+        outcome = copy.run_anew([f"{FILE}::test_none"], 60.0)
+        assert (outcome.failed, outcome.hung, outcome.begun) == ([], True, 0)
+        assert copy.run_anew([named], 0.0).late
+    finally:
+        trial.close()
+
+
+class FakeCopy:
+    """Each test has an end with a mutant, and one without it."""
+
+    def __init__(self, ends: dict[str, str], again: dict[str, str], *, cold: bool) -> None:
+        self._ends, self._again, self._cold = ends, again, cold
+        self.collected = SimpleNamespace(called=set())
+        self.ran: list[str] = []
+
+    def run_with(self, _mutant: Mutant, tests: Sequence[str], _most_s: float) -> Outcome:
+        return self._outcome(tests, self._ends, cold=self._cold)
+
+    def run(self, job: Job) -> Outcome:
+        self.ran += ["fork", *job.tests]
+        return self._outcome(job.tests, self._again, cold=False)
+
+    def run_anew(self, tests: Sequence[str], _most_s: float) -> Outcome:
+        self.ran += ["process", *tests]
+        return self._outcome(tests, self._again, cold=True)
+
+    @staticmethod
+    def _outcome(tests: Iterable[str], ends: dict[str, str], *, cold: bool) -> Outcome:
+        outcome = Outcome(cold=cold)
+        for test in tests:
+            outcome.begun, outcome.last = outcome.begun + 1, test
+            end = ends.get(test, "")
+            if end:
+                outcome.failed = [test] if end == "failed" else []
+                outcome.hung, outcome.late = end == "hung", end == "late"
+                break
+        return outcome
+
+
+@pytest.mark.parametrize("cold", [False, True])
+@pytest.mark.parametrize(
+    ("ends", "again", "killer", "red"),
+    [
+        ({}, {}, "", ""),
+        ({"b": "failed"}, {}, "b", ""),
+        ({"b": "hung"}, {}, "the end of b", ""),
+        ({"b": "late"}, {}, f"{TOO_LATE} after 2 of 3 tests", ""),
+        ({"b": "failed"}, {"b": "failed"}, "", "b"),
+        ({"b": "failed"}, {"b": "hung"}, "", "b"),
+        ({"b": "failed"}, {"b": "late"}, "", "b"),
+        ({"b": "hung"}, {"b": "hung"}, "", "b"),
+        ({"b": "hung", "c": "failed"}, {"b": "late"}, "c", "b"),
+        ({"a": "hung", "b": "failed", "c": "hung"}, {"a": "failed", "b": "hung"}, "the end of c", "ab"),
+        ({"a": "hung", "b": "failed", "c": "hung"}, {"a": "hung", "b": "hung", "c": "late"}, "", "abc"),
+    ],
+)
+def test_what_ends_alike_without_the_mutant_kills_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    ends: dict[str, str],
+    again: dict[str, str],
+    killer: str,
+    red: str,
+    cold: bool,
+) -> None:
+    copy = FakeCopy(ends, again, cold=cold)
+    monkeypatch.setattr(Trial, "_copy", lambda _: copy)
+    monkeypatch.setattr(Trial, "_tests_of", lambda _, __: ["a", "b", "c"])
+    trial = Trial(tmp_path, [], 60.0)
+    assert trial.killed_by(_mutants("5 6")[0]) == killer
+    assert trial.red == {*red}
+    assert {*copy.ran} & {"fork", "process"} <= {"process" if cold else "fork"}  # in the same way
+
+
+def test_a_mutant_without_time_for_its_tests_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Trial, "_copy", lambda _: FakeCopy({"a": "failed"}, {}, cold=False))
+    monkeypatch.setattr(Trial, "_tests_of", lambda _, __: ["a"])
+    assert Trial(tmp_path, [], 0.0).killed_by(_mutants("5 6")[0]) == TOO_LATE
+
+
+@pytest.mark.parametrize(
+    ("told", "silent_s", "outcome"),
+    [
+        ([], 0.0, Outcome(late=True)),
+        (["a", "b"], 0.0, Outcome(begun=2, last="b", late=True)),
+        (["a"], 2.0 * TEST_LIMIT_S + 1, Outcome(begun=1, last="a", late=True, hung=True)),
+        (["a", None], 0.0, Outcome(begun=1, last="a", hung=True)),
+        ([None], 0.0, Outcome(hung=True)),
+        (["a", "b", Outcome(failed=["b"])], 0.0, Outcome(failed=["b"], begun=2, last="b")),
+    ],
+)
+def test_what_tests_tell_of_themselves(
+    monkeypatch: pytest.MonkeyPatch, told: list[object], silent_s: float, outcome: Outcome
+) -> None:
+    ours, theirs = Pipe(duplex=False)
+    with ours, theirs:
+        for message in told:
+            if message is None:
+                theirs.close()  # the process ended
+            else:
+                theirs.send(message)
+        now = [1_000.0]
+        poll = ours.poll
+
+        class Line:
+            @staticmethod
+            def poll(timeout: float) -> bool:
+                if not (found := poll(0)):
+                    now[0] += silent_s or timeout
+                return found
+
+            recv = ours.recv
+
+        monkeypatch.setattr(mutant_server, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        assert followed(cast("Connection", Line), 60.0) == outcome
 
 
 def test_what_is_noted_holds_until_files_change(checkout: Path) -> None:
