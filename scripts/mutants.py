@@ -3,7 +3,7 @@
 `make mutants ARGS="engine proxy --sample 40 --minutes 15 --seed 7"`. A mutant is killed when a test fails that passes without it,
 or never ends. All quick tests of the room, and the test files that name a module with a mutant, run once without a mutant; those
 that fail are named and left out. That run notes which functions each test calls (`called_functions.py`), and what it noted is
-kept in `.cache/mutants/` for test files that stay as they are, until the room or a helper of the tests changes.
+kept in `.cache/mutants/` for tests whose file and called modules stay as they are, until a helper of the tests changes.
 
 Then each mutant meets the tests that call the function it is in, or, where imports alone call it, those of files that name its
 module: first those of files that name its module, in each file the quickest first. A test that fails or does not end is run once
@@ -286,34 +286,40 @@ def _texts(folder: Path) -> dict[Path, str]:
 class Notes:
     """What is known of a room's tests from earlier runs.
 
+    It holds for a test while its file stays as it is, and every module of which it calls a function, in whatever room. A module
+    that has constants alone is no such module.
+
     Args:
-        file: where it is kept, named for the room.
+        file: where it is kept.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        module = ROOT / "gatewayfilter" / f"{file.stem}.py"
-        room = [module] if module.is_file() else [*module.with_suffix("").rglob("*.py")]
-        read = [*room, *(ROOT / "tests").rglob("*.py"), ROOT / "scripts" / "called_functions.py"]
-        tests = {path for path in read if path.name.startswith("test_")}
-        self._checkout = _digest(*sorted({*read} - tests))
-        self._tests = {str(path.relative_to(ROOT)): _digest(path) for path in tests}
+        tests = {*(ROOT / "tests").rglob("*.py")}
+        helpers = {path for path in tests if not path.name.startswith("test_")}
+        self._helpers = _digest(*sorted(helpers), ROOT / "scripts" / "called_functions.py")
+        self._digests = {
+            str(path.relative_to(ROOT)): _digest(path) for path in tests.union((ROOT / "gatewayfilter").rglob("*.py"))
+        }
 
     def read(self) -> Noted:
-        """Returns what is noted of tests in files that have not changed."""
-        if not self._file.is_file():
+        """Returns what is noted of tests that run as they did."""
+        kept = json.loads(self._file.read_text()) if self._file.is_file() else {}
+        if kept.get("helpers") != self._helpers:
             return {}
-        kept = json.loads(self._file.read_text())
-        if kept["checkout"] != self._checkout:
-            return {}
-        same = {file for file, digest in kept["files"].items() if self._tests.get(file) == digest}
-        return {test: noted for test, noted in kept["tests"].items() if test.partition("::")[0] in same}
+        changed = {file for file, digest in kept["files"].items() if self._digests.get(file) != digest}
+        return {test: noted for test, noted in kept["tests"].items() if changed.isdisjoint(_files_of(test, noted[1]))}
 
     def write(self, noted: Noted) -> None:
         """Keeps what is noted; files are those of the time when this object was made."""
-        files = {file: self._tests.get(file, "") for file in {test.partition("::")[0] for test in noted}}
+        files = {file for test, (_, called) in noted.items() for file in _files_of(test, called)}
+        kept = {"helpers": self._helpers, "files": {file: self._digests.get(file, "") for file in files}, "tests": noted}
         self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._file.write_text(json.dumps({"checkout": self._checkout, "files": files, "tests": noted}))
+        self._file.write_text(json.dumps(kept))
+
+
+def _files_of(test: str, called: Iterable[Place]) -> set[str]:
+    return {test.partition("::")[0], *(path for path, _ in called)}
 
 
 def _digest(*paths: Path) -> str:

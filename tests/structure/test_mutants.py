@@ -312,16 +312,20 @@ def test_what_tests_tell_of_themselves(
 
 
 def test_what_is_noted_holds_until_files_change(checkout: Path) -> None:
-    file = checkout / "room.json"
-    noted = {f"{FILE}::test_first": (1.0, [(MODULE, 4)])}
-    Notes(file).write(noted)
-    assert Notes(file).read().keys() == noted.keys()
-    (checkout / FILE).write_text("def test_first():\n    pass\n")
-    assert Notes(file).read() == {}
-    (checkout / FILE).write_text(TESTS)
-    assert Notes(file).read()
-    (checkout / MODULE).write_text("")
-    assert Notes(file).read() == {}
+    file, other, unseen = checkout / "room.json", "gatewayfilter/room/other.py", checkout / "gatewayfilter" / "unseen.py"
+    first, second = f"{FILE}::test_first", f"{FILE}::test_second"
+    (checkout / other).write_text("")
+    Notes(file).write({first: (1.0, [(MODULE, 4), (other, 1)]), second: (1.0, [(MODULE, 4)])})
+    unseen.write_text("")
+    for path, left in ((FILE, []), (MODULE, []), ("tests/fakes.py", []), ("scripts/called_functions.py", []), (other, [second])):
+        before = (checkout / path).read_text() if (checkout / path).exists() else None
+        (checkout / path).write_text(f"{before}\n")
+        assert [*Notes(file).read()] == left, path
+        if before is None:
+            (checkout / path).unlink()
+        else:
+            (checkout / path).write_text(before)
+        assert [*Notes(file).read()] == [first, second]
 
 
 @pytest.mark.parametrize(
