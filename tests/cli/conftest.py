@@ -69,9 +69,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(state: Path) -> Cli:
-    """Calls the command line in this process."""
+def cli(state: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Calls the command line in this process, as a program that the shell finds by its name."""
     del state
+    monkeypatch.setattr("gatewayfilter.program_name.program_name", lambda: "gatewayfilter")
 
     def call(*arguments: object, stdin: str | bytes | None = None) -> Answer:
         result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
