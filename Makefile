@@ -146,6 +146,11 @@ test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian 
 	    || echo "debootstrap can make no bare Debian here: the tests of the Debian package are left out"
 	@$(BIN)/python -m pytest tests/packages -m packages -p no:randomly $(ARGS)
 
+.PHONY: check-image
+check-image: $(DEV) ## Build the container image by buildah, and run it confined (needs root, buildah, debootstrap; not part of check)
+	@scripts/packages/make-bare-debian .cache/bare-debian
+	@$(BIN)/python scripts/packages/check_image.py .cache/bare-debian .cache/images
+
 .PHONY: sbom
 sbom: $(RUNTIME) ## Print what the program consists of as CycloneDX, with hashes and licences (ARGS=--licences: a list)
 	@$(BIN)/python scripts/packages/sbom.py $(ARGS)
