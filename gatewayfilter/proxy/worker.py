@@ -53,8 +53,10 @@ def run_worker(
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     raise_file_limit()
-    # mitmproxy logs several lines a request at INFO, and every fault of a client or an origin at WARNING.
-    logging.getLogger("mitmproxy").setLevel(logging.INFO if settings.log.level is LogLevel.DEBUG else logging.ERROR)
+    if settings.log.level is LogLevel.DEBUG:
+        logging.getLogger("mitmproxy").setLevel(logging.INFO)
+    else:
+        _silence_mitmproxy()
     status = StatusFile(settings.data_dir / "run", f"proxy-{index}")
     status.write(state="starting")
     try:
@@ -64,6 +66,17 @@ def run_worker(
         sys.exit(2)
     finally:
         status.remove()
+
+
+def _silence_mitmproxy() -> None:
+    """Leaves out of the log what clients and origins cause at will: lines for each request at INFO, for each fault at WARNING."""
+    logging.getLogger("mitmproxy").setLevel(logging.ERROR)
+    logging.getLogger().addFilter(_is_by_name_or_error)
+
+
+def _is_by_name_or_error(record: logging.LogRecord) -> bool:
+    # Some addons log by the root logger: the one that removes h2c, a line for each such request.
+    return record.name != "root" or record.levelno >= logging.ERROR
 
 
 async def _run_until_terminated(

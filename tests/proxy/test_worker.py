@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import logging
 import multiprocessing
 import resource
 import socket
@@ -13,12 +14,15 @@ from typing import Any
 
 import psutil
 import pytest
+from mitmproxy.addons.disable_h2c import DisableH2C
+from mitmproxy.test.tflow import tflow
 
 from gatewayfilter.config import ProxySettings, Settings
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.proxy.components import WorkerComponents
 from gatewayfilter.proxy.file_limit import raise_file_limit
 from gatewayfilter.proxy.worker import run_worker
+from gatewayfilter.settings.log import LogLevel, LogSettings
 from tests.proxy.proxy_fakes import Gateway
 
 
@@ -113,6 +117,20 @@ def test_a_worker_that_cannot_start_says_why_and_exits_with_2(settings: Settings
         run_worker(0, settings, build_without_snapshot)
     assert ended.value.code == 2
     assert [record.getMessage() for record in caplog.records] == ["there is no good snapshot"]
+
+
+@pytest.mark.parametrize("level", LogLevel)
+def test_a_request_writes_no_line_of_mitmproxys(settings: Settings, level: LogLevel, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        run_worker(0, settings.model_copy(update={"log": LogSettings(level=level)}), build_without_snapshot)
+    caplog.clear()
+    flow = tflow()
+    flow.request.headers["upgrade"] = "h2c"
+    DisableH2C().request(flow)
+    logging.error("said")  # noqa: LOG015  as an addon would
+    logging.getLogger().filters.clear()
+    assert "upgrade" not in flow.request.headers
+    assert ("h2c" in caplog.text, "said" in caplog.text) == (level is LogLevel.DEBUG, True)
 
 
 def test_an_address_in_use_is_one_sentence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
