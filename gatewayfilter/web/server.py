@@ -70,7 +70,9 @@ def serve(loaded: Loaded) -> None:
         warmer = ChildWarmer(services)
         authenticator = WakingAuthenticator(AccountAuthenticator(services.access), warmer)
         app = create_app(services, authenticator, tls=tls)
-        pages_of_process().keep_small(settings.data_dir / "cache" / "templates")
+        cache = settings.data_dir / "cache"
+        cache.mkdir(mode=0o700, exist_ok=True)
+        pages_of_process().keep_small(cache / "templates")
         server = _Server(bounded_config(app, head_bytes=32_768, connections=MAX_CONNECTIONS, drain_s=_DRAIN_S))
         server.config.load()
         if tls:
