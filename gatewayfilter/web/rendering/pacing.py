@@ -11,9 +11,9 @@ from typing import Final
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-FRAME_S: Final = 0.1
+FRAME_S: Final = 0.07
 """From the frame to the rest at least: a browser shows it 60 to 90 ms after it has come."""
-LONG: Final = 40_000
+LONG: Final = 8_000
 """Characters of a rest that waits."""
 
 

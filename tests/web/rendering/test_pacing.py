@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.rendering import pacing, pages
 from gatewayfilter.web.rendering.pacing import LONG, paced
 from tests.web.web_fakes import dashboard
@@ -68,6 +70,19 @@ def test_a_browser_that_opens_a_page_gets_its_frame_first(
         shown = web.client.get(path, headers=NAVIGATION)
         assert (shown.status_code, len([pause for pause in pauses if pause])) == (200, 1)
         assert_whole(shown.text)
+
+
+@pytest.mark.parametrize("path", ["/words", "/words/gambling", "/https", "/api"])
+def test_a_page_does_not_wait_for_its_child_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise ClassifyError("the child is <away>")
+
+    monkeypatch.setattr(ChildProcess, "run", away)
+    with dashboard(tmp_path) as web:
+        answer = web.client.get(path)
+    frame, _, rest = answer.text.partition('<div class="toolbar">')
+    assert (answer.status_code, frame.count('data-wait="Loading …"'), rest.count("</html>")) == (200, 1, 1)
+    assert "the child is &lt;away&gt;" in rest
 
 
 def test_a_page_with_a_short_rest_is_sent_at_once(tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """`/words`: the words by category, with search, own words, import and export; `/words/test` judges a page that is pasted."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -11,7 +12,7 @@ from gatewayfilter.errors import ClassifyError
 from gatewayfilter.use_cases.learning.word_work import KINDS, LONGEST_PHRASE, MOST_TEXT, WordWork
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -56,8 +57,8 @@ class PageForm(BaseModel):
 @router.get("/words")
 def categories(request: Request, services: Services, _: Viewer) -> Response:
     """Shows the categories of words."""
-    found = _work(services).categories()
-    return render(request, "learning/words.html", active="words", categories=found)
+    # The child process that reads the words may be starting.
+    return render_early(request, "learning/words.html", lambda: {"categories": _work(services).categories()}, active="words")
 
 
 @router.get("/words/test")
@@ -132,6 +133,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _words(request: Request, services: WebServices, category: str, view: View, status: int = 200, **more: Any) -> Response:
+    frame = {"active": "words", "category_code": category, "view": view}
+    content = partial(_content, services, category, view, more)
+    if request.method == "GET" and category in services.categories:
+        return render_early(request, "learning/words_of_category.html", content, **frame)
+    return render(request, "learning/words_of_category.html", status, **frame, **content())
+
+
+def _content(services: WebServices, category: str, view: View, more: dict[str, Any]) -> dict[str, Any]:
     found = _work(services).find(
         category,
         text=view.q,
@@ -142,13 +151,11 @@ def _words(request: Request, services: WebServices, category: str, view: View, s
         limit=_A_PAGE,
     )
     end = view.after + _A_PAGE
-    context = {
+    return {
         "problem": "",
         "imported": None,
         "written": "",
         **found,
-        "category_code": category,
-        "view": view,
         "kinds": KINDS,
         "older": view.url(category, after=end) if found["total"] > end else "",
         "newer": view.url(category, after=max(0, view.after - _A_PAGE)) if view.after else "",
@@ -156,7 +163,6 @@ def _words(request: Request, services: WebServices, category: str, view: View, s
         "last": min(end, found["total"]),
         **more,
     }
-    return render(request, "learning/words_of_category.html", status, active="words", **context)
 
 
 def _sandbox(request: Request, form: PageForm, status: int = 200, **more: Any) -> Response:

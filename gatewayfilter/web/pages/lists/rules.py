@@ -142,20 +142,20 @@ def _form(
     *,
     broad: bool = False,
 ) -> Response:
-    partial = is_partial(request)
-    return render(
-        request,
-        "lists/_rule_form.html" if partial else "lists/rule.html",
-        200 if partial else status,
-        active="rules",
-        rule=rule,
-        form=form or EditForm.of(rule),
-        fresh=EditForm.of(rule),
-        day=day_of(rule.expires_at, services.zone),
-        error=error,
-        broad=broad,
-        choices=_choices(services),
-    )
+    context: dict[str, Any] = {
+        "active": "rules",
+        "rule": rule,
+        "form": form or EditForm.of(rule),
+        "fresh": EditForm.of(rule),
+        "day": day_of(rule.expires_at, services.zone),
+        "error": error,
+        "broad": broad,
+    }
+    if is_partial(request):
+        return render(request, "lists/_rule_form.html", **context, choices=_choices(services))
+    if error:
+        return render(request, "lists/rule.html", status, **context, choices=_choices(services))
+    return render_early(request, "lists/rule.html", lambda: {"choices": _choices(services)}, **context)
 
 
 @router.post("/rules/{number}/switch")

@@ -95,19 +95,20 @@ def work(request: Request, services: Services, _: Viewer) -> Response:
 @router.get("/lists/catalogue")
 def catalogue(request: Request, services: Services, _: Viewer, category: Annotated[str, Query(max_length=60)] = "") -> Response:
     """Shows well-known lists, by kind of household and by category."""
+    chinese = language_of(request) == "zh"
+    content = partial(_catalogue, services, category)
+    return render_early(request, "lists/catalogue.html", content, active="lists", category=category, chinese=chinese)
+
+
+def _catalogue(services: WebServices, category: str) -> dict[str, Any]:
     rows = list_catalogue(services.settings)
-    return render(
-        request,
-        "lists/catalogue.html",
-        active="lists",
-        bundles=list_bundles(services.settings),
-        titles={row.entry.name: row.entry.title for row in rows},
-        categories=sorted({row.entry.category for row in rows}),
-        category=category,
-        rows=[row for row in rows if category in {"", row.entry.category}],
-        chinese=language_of(request) == "zh",
-        work=services.source_worker.state,
-    )
+    return {
+        "bundles": list_bundles(services.settings),
+        "titles": {row.entry.name: row.entry.title for row in rows},
+        "categories": sorted({row.entry.category for row in rows}),
+        "rows": [row for row in rows if category in {"", row.entry.category}],
+        "work": services.source_worker.state,
+    }
 
 
 @router.post("/lists/catalogue")

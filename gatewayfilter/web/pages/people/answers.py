@@ -43,16 +43,20 @@ def show_page(request: Request, template: str, said: Said, **context: Any) -> Re
     return render(request, template, **{"active": "people", "said": said, "partial": is_partial(request), **context})
 
 
-def show_early(request: Request, template: str, later: Callable[[], dict[str, Any]], said: Said) -> Response:
-    """Returns a page as `show_page` does, with its frame sent ahead.
+def show_early(request: Request, template: str, later: Callable[[], dict[str, Any]], said: Said, **context: Any) -> Response:
+    """Returns a page as `show_page` does, with its frame sent ahead, unless it answers a form: that has a status of its own.
 
     Args:
         request: that it answers.
         template: of the page.
         later: returns the template's variables.
         said: of the form that was just sent.
+        context: the variables of the frame.
     """
-    return render_early(request, template, later, active="people", said=said, partial=is_partial(request))
+    if request.method != "GET":
+        return show_page(request, template, said, **context, **later())
+    frame = {"active": "people", "said": said, "partial": is_partial(request), **context}
+    return render_early(request, template, later, **frame)
 
 
 @contextmanager

@@ -1,12 +1,13 @@
 """`/clients/NAME`: one client, what holds for it and why, its bedtime, its own rules."""
 
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from urllib.parse import quote
 
 from fastapi import HTTPException, Request, Response
 
 from gatewayfilter.errors import PolicyError
-from gatewayfilter.model import DEFAULT, ICONS, Window, parse_matcher
+from gatewayfilter.model import DEFAULT, ICONS, Client, PolicySet, Window, parse_matcher
 from gatewayfilter.use_cases.network_facts import zone_name
 from gatewayfilter.use_cases.people.bedtime import Bedtimes, bedtime_of
 from gatewayfilter.use_cases.people.client_list import client_list
@@ -18,7 +19,7 @@ from gatewayfilter.web.access.changes import check_version
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Fields, Form
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
+from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_early
 from gatewayfilter.web.pages.people.clients import Asked, show_clients
 from gatewayfilter.web.rendering.pages import gettext
 from gatewayfilter.web.routers import PageRouter
@@ -45,30 +46,28 @@ def show_client(request: Request, services: WebServices, name: str, said: Said) 
     found = policies.clients.get(name)
     if found is None:
         raise HTTPException(404, gettext(request, "There is no device or person of this name."))
+    content = partial(_content, services, policies, found, now)
+    is_open = "bedtime" in request.query_params
+    return show_early(request, "people/client.html", content, said, client=found, is_bedtime_open=is_open, now=now)
+
+
+def _content(services: WebServices, policies: PolicySet, client: Client, now: float) -> dict[str, Any]:
     every = client_list(services.settings, services.store, services.service_index, services.makers, now)
-    row = next(row for row in every.clients if row.client.name == name)
-    view = client_policy(services.settings, services.store, policies, services.service_index, name, now)
-    bedtime = bedtime_of(policies, name)
-    rules = [rule for rule in services.store.lists.rules() if rule.scope == f"client:{name}"]
-    return show_page(
-        request,
-        "people/client.html",
-        said,
-        client=found,
-        version=version_of(found),
-        row=row,
-        view=view,
-        bedtime=bedtime,
-        is_bedtime_open="bedtime" in request.query_params,
-        nights=_nights(bedtime.windows if bedtime is not None else ()),
-        rules=rules[:_MOST_RULES],
-        more_rules=max(len(rules) - _MOST_RULES, 0),
-        group_names=[DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)],
-        policy_names=[DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
-        services_by_id=services.services,
-        icons=ICONS,
-        now=now,
-    )
+    bedtime = bedtime_of(policies, client.name)
+    rules = [rule for rule in services.store.lists.rules() if rule.scope == f"client:{client.name}"]
+    return {
+        "version": version_of(client),
+        "row": next(row for row in every.clients if row.client.name == client.name),
+        "view": client_policy(services.settings, services.store, policies, services.service_index, client.name, now),
+        "bedtime": bedtime,
+        "nights": _nights(bedtime.windows if bedtime is not None else ()),
+        "rules": rules[:_MOST_RULES],
+        "more_rules": max(len(rules) - _MOST_RULES, 0),
+        "group_names": [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)],
+        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
+        "services_by_id": services.services,
+        "icons": ICONS,
+    }
 
 
 @router.post("/clients/{name}")

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import HTTPException, Query, Request, Response
@@ -15,7 +16,7 @@ from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Fields, Form
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_page
+from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_early, show_page
 from gatewayfilter.web.rendering.pages import gettext
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
@@ -139,26 +140,24 @@ def show_policy(request: Request, services: WebServices, name: str, view: View, 
     policy = found.policy(name)
     if policy is None:
         raise HTTPException(404, gettext(request, "There is no policy of this name."))
-    everybody = found.group(DEFAULT)
+    content = partial(_content, services, found, policy, view.q)
+    return show_early(request, "people/policy.html", content, said, active="policies", policy=policy, view=view, **more)
+
+
+def _content(services: WebServices, found: PolicySet, policy: Policy, text: str) -> dict[str, Any]:
+    name, everybody = policy.name, found.group(DEFAULT)
     above = found.policy(everybody.policy or DEFAULT) if everybody is not None and name != DEFAULT else None
     own, inherited = policy_values(policy), policy_values(above) if above is not None else {}
-    return show_page(
-        request,
-        "people/policy.html",
-        said,
-        active="policies",
-        policy=policy,
-        users=users_of(found, name),
-        view=view,
-        own=own,
-        inherited=inherited,
-        service_groups=_service_groups(services.services, own, inherited, view.q),
-        categories=_categories(services, own, inherited),
-        services_by_id=services.services,
-        schedules=sorted((one for one in found.schedules.values() if one.policy == name), key=lambda one: one.name),
-        quotas=sorted((one for one in found.quotas.values() if one.policy == name), key=lambda one: one.name),
-        **more,
-    )
+    return {
+        "users": users_of(found, name),
+        "own": own,
+        "inherited": inherited,
+        "service_groups": _service_groups(services.services, own, inherited, text),
+        "categories": _categories(services, own, inherited),
+        "services_by_id": services.services,
+        "schedules": sorted((one for one in found.schedules.values() if one.policy == name), key=lambda one: one.name),
+        "quotas": sorted((one for one in found.quotas.values() if one.policy == name), key=lambda one: one.name),
+    }
 
 
 @router.post("/policies/{name}")

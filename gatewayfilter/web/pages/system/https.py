@@ -1,7 +1,8 @@
 """`/https`: the certificate authority, names that pass unread, pinned apps. `/device`: how a device is set up."""
 
+from functools import partial
 from io import BytesIO
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -12,8 +13,9 @@ from gatewayfilter.use_cases import https as use_case
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, current
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.pages import render, render_early
 from gatewayfilter.web.routers import PageRouter
+from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 
@@ -21,15 +23,15 @@ router = PageRouter()
 @router.get("/https")
 def page(request: Request, services: Services, _: Admin) -> Response:
     """Shows the authority and what passes unread."""
-    now = services.clock()
-    return render(
-        request,
-        "system/https.html",
-        active="https",
-        authorities=services.authorities(),
-        pinned=use_case.pinned_apps(services.settings, now),
-        passed=[rule for rule in services.store.lists.rules() if rule.action.value == "splice"],
-    )
+    return render_early(request, "system/https.html", partial(_content, services), active="https")
+
+
+def _content(services: WebServices) -> dict[str, Any]:
+    return {
+        "authorities": services.authorities(),  # the child process that reads them may be starting
+        "pinned": use_case.pinned_apps(services.settings, services.clock()),
+        "passed": [rule for rule in services.store.lists.rules() if rule.action.value == "splice"],
+    }
 
 
 @router.post("/https/renew")

@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from fastapi import Request
@@ -11,8 +12,9 @@ from fastapi.responses import Response
 
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.pages import render_early
 from gatewayfilter.web.routers import PageRouter
+from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 
@@ -53,8 +55,12 @@ class Operation:
 @router.get("/api")
 def reference(request: Request, services: Services, _: Viewer) -> Response:
     """Shows all operations by subject."""
+    return render_early(request, "system/reference.html", partial(_content, services), active="system")
+
+
+def _content(services: WebServices) -> dict[str, Any]:
     document = json.loads(zlib.decompress(services.openapi_document()))
-    return render(request, "system/reference.html", active="system", subjects=operations_by_subject(document))
+    return {"subjects": operations_by_subject(document)}
 
 
 def operations_by_subject(document: Mapping[str, Any]) -> dict[str, list[Operation]]:

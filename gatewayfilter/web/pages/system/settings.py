@@ -1,6 +1,7 @@
 """`/settings`: the settings, with where each comes from, and the change of one."""
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -10,8 +11,9 @@ from gatewayfilter.use_cases.setting_values import ShownSetting, change_setting,
 from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
-from gatewayfilter.web.rendering.pages import gettext, render
+from gatewayfilter.web.rendering.pages import gettext, render, render_early
 from gatewayfilter.web.routers import PageRouter
+from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 
@@ -48,6 +50,22 @@ def change(
 def _page(
     request: Request, services: Services, wanted: str, *, changed: str = "", error: str = "", wrong: str = "", typed: str = ""
 ) -> Response:
+    frame: dict[str, Any] = {
+        "active": "settings",
+        "q": wanted,
+        "changed": changed,
+        "error": error,
+        "wrong": wrong,
+        "typed": typed,
+        "file": services.settings_file,
+    }
+    content = partial(_content, request, services, wanted)
+    if error:
+        return render(request, "system/settings.html", 422, **frame, **content())
+    return render_early(request, "system/settings.html", content, **frame)
+
+
+def _content(request: Request, services: WebServices, wanted: str) -> dict[str, Any]:
     words = wanted.lower().split()
     sections: dict[str, list[tuple[ShownSetting, str]]] = {}
     for one in shown_settings(services.reloaded()):
@@ -55,16 +73,4 @@ def _page(
         searched = f"{one.key}\n{one.description}\n{description}".lower()
         if all(word in searched for word in words):
             sections.setdefault(one.key.rpartition(".")[0] or one.key, []).append((one, description))
-    return render(
-        request,
-        "system/settings.html",
-        422 if error else 200,
-        active="settings",
-        sections=sections,
-        q=wanted,
-        changed=changed,
-        error=error,
-        wrong=wrong,
-        typed=typed,
-        file=services.settings_file,
-    )
+    return {"sections": sections}
