@@ -62,9 +62,10 @@ def _turns(pages: Sequence[str]) -> list[tuple[str, str]]:
     """Returns what a round opens: pairs of a name in the table and a path.
 
     Between plain text and a page, which keeps other sites out of its process, the browser starts a process: apart from the rest.
+    No page is opened twice in a row: that would be a reload, for which the browser asks for all files again.
     """
-    first = pages[0]
-    return [(f"{PLAIN}, new process", PLAIN), (PLAIN, PLAIN), (f"{first}, new process", first), *((path, path) for path in pages)]
+    lead = pages[1]
+    return [(f"{PLAIN}, new process", PLAIN), (PLAIN, PLAIN), (f"{lead}, new process", lead), *((path, path) for path in pages)]
 
 
 def _paint(times: Sequence[tuple[float, float]]) -> float:
