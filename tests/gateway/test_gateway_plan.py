@@ -195,3 +195,23 @@ def test_who_and_what_goes_past_the_filter_is_in_sets() -> None:
 )
 def test_rules_of_a_plan(changed: dict[str, Any], rule: str, *, stands: bool) -> None:
     assert (rule in ruleset(replace(PLAN, **changed))) is stands
+
+
+def test_networks_are_written_as_the_kernel_lists_them() -> None:
+    given = ["192.168.1.7/24", "192.0.2.9/32", "2001:db8::1/64", "2001:db8::9/128", "192.168.1.0/24", "128.0.0.0/1"]
+    plan = make_plan(settings(bypass_destinations=given, lan=["lan0", "lan1", "lan0"], ports=[443, 80, 443]))
+    assert plan.past4 == ("192.168.1.0/24", "192.0.2.9", "128.0.0.0/1")
+    assert plan.past6 == ("2001:db8::/64", "2001:db8::9")
+    assert (plan.lan, plan.ports) == (("lan0", "lan1"), (80, 443))
+    assert make_plan(settings("[::]:1")).proxy_port == 1
+
+
+@pytest.mark.parametrize(("key", "also"), [("bypass_devices", " or a hardware address"), ("bypass_destinations", "")])
+def test_what_may_stand_in_a_list_is_told(key: str, also: str) -> None:
+    with pytest.raises(GatewayError, match=f"^gateway.{key}: 'nas' is not an address, a network{also}$"):
+        make_plan(settings(**{key: ["nas"]}))
+
+
+def test_a_digest_is_short_and_of_the_whole_ruleset() -> None:
+    assert len(digest(PLAN)) == 16
+    assert digest(PLAN) == digest(GatewayPlan(lan=("lan0",), proxy_port=8080, fail_open=True))  # not in the rules
