@@ -99,6 +99,7 @@ def test_names_are_looked_up_as_the_filter_does(state: Path, monkeypatch: pytest
 
     def answer(*name: object, type: int) -> list[Any]:  # noqa: A002  as in the library
         asked.append((*name, type))
+        time.sleep(0.05)  # it is waited for
         return [(None, None, None, "", ("192.0.2.1", 443))]
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
@@ -144,6 +145,7 @@ def test_how_other_devices_would_reach_it(state: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(network_checks, "read_links", fail)
     assert "--listen ADDRESS:8080" in network_checks.reach(patient(state, proxy={"listen": listen})).mend
     running(state, listen="0.0.0.0:8080")  # what runs counts
+    assert "on 0.0.0.0." in network_checks.reach(patient(state, proxy={"listen": listen})).words
     assert network_checks.reach(patient(state, proxy={"listen": listen})).level is OK
 
 
@@ -164,6 +166,7 @@ def test_global_addresses(state: Path, tmp_path: Path, addresses: str, *, has: b
     (tmp_path / "net" / "if_inet6").write_text(addresses)
     found = network_checks.ipv6(replace(patient(state), proc=tmp_path))
     assert found.level is (NOTE if has else OK)
+    assert network_checks.ipv6(replace(patient(state, gateway={"lan": ["lan0"]}), proc=tmp_path)).level is OK
     (tmp_path / "net" / "if_inet6").unlink()
     assert network_checks.ipv6(replace(patient(state), proc=tmp_path)).level is OK
 

@@ -1,12 +1,16 @@
 """What `doctor` finds of the socket of squid's helpers."""
 
 import socket
+import time
+from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from gatewayfilter.gateway.doctor import Level, integration_checks
 from gatewayfilter.integration.squid.daemon import open_socket
 from gatewayfilter.telemetry import StatusFile
-from tests.gateway.doctor.doctor_state import patient
+from tests.gateway.doctor.doctor_state import patient, running, says
 
 
 def test_the_socket_of_squids_helpers(state: Path, tmp_path: Path) -> None:
@@ -53,6 +57,58 @@ def test_the_zone_of_resolvers(state: Path) -> None:
         ({"rpz_transfers": 1}, Level.OK),
         ({"rpz_transfers": 1, "rpz_notify_failed": 2, "rpz_notified": 1}, Level.WARNING),
         ({"rpz_file_failures": 1}, Level.ERROR),
+        ({"rpz_transfers": 1, "rpz_notify_failed": 1}, Level.WARNING),
+        ({"rpz_transfers": 1, "rpz_notify_failed": 1, "rpz_notified": 1}, Level.OK),
+        ({"rpz_transfers": 1, "rpz_notified": 0}, Level.OK),
     ):
         status.write(counters=counters)
         assert level() is expected
+
+
+def test_a_zone_in_a_file_alone(state: Path, tmp_path: Path) -> None:
+    subject = patient(state, rpz={"file": tmp_path / "zone"})
+    assert integration_checks.zone(subject).words == "The process that keeps the zone does not run."
+    StatusFile(state / "run", "integration").write(counters={})
+    found = integration_checks.zone(subject)
+    assert (found.level, found.words) == (Level.OK, "Version 0 of this run is kept.")
+    StatusFile(state / "run", "integration").write(counters={"rpz_changes": 3})
+    assert integration_checks.zone(subject).words == "Version 3 of this run is kept."
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0", "127.0.0.1"])
+def test_an_address_for_all_is_tried_on_this_machine(state: Path, monkeypatch: pytest.MonkeyPatch, listen: str) -> None:
+    tried: list[object] = []
+
+    def connect(address: tuple[str, int], _: float) -> socket.socket:
+        tried.append(address)
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    StatusFile(state / "run", "integration").write(state="serving")
+    found = integration_checks.icap(patient(state, icap={"listen": f"{listen}:1344"}))
+    assert (found.level, found.words, tried) == (Level.OK, f"It listens on {listen}:1344.", [("127.0.0.1", 1344)])
+
+
+@pytest.mark.parametrize(("since_s", "level"), [(30.0, Level.OK), (30.5, Level.ERROR)])
+def test_how_long_the_process_for_squid_may_be_silent(state: Path, tmp_path: Path, since_s: float, level: Level) -> None:
+    path, now = tmp_path / "h.sock", time.time()
+    says(state, "integration", at=now - since_s)
+    with closing(open_socket(path, "")):
+        assert integration_checks.squid_helper(patient(state, now=now, helper={"socket": path})).level is level
+
+
+def test_what_is_no_socket_serves_nobody(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "h.sock"
+    path.touch()
+    running(state)  # without the process's own file
+    found = integration_checks.squid_helper(patient(state, helper={"socket": path}))
+    assert (found.level, "Nothing serves" in found.words) == (Level.ERROR, True)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    with closing(open_socket(tmp_path / "other.sock", "")):
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+        says(state, "integration")
+        subject = patient(state, helper={"socket": tmp_path / "other.sock"})
+        assert integration_checks.squid_helper(subject).level is Level.OK  # another user's

@@ -42,6 +42,7 @@ def test_the_state_of_decisions(
         ({"supervisor": {}}, Level.ERROR, "does not run"),
         ({"supervisor": {}, "sync": {"fault": "timed out"}}, Level.WARNING, "timed out"),
         ({"supervisor": {}, "sync": {"fault": "", "gateways": ["a", "b"], "shared": 1200}}, Level.OK, "2 gateways share 1,200"),
+        ({"supervisor": {}, "sync": {"gateways": ["a"]}}, Level.OK, "1 gateway shares 0 rules"),
     ],
 )
 def test_the_state_of_gateways(
@@ -80,3 +81,13 @@ def test_it_is_off_by_default_and_tells_a_missing_extra(tmp_path: Path, monkeypa
 def test_wrong_settings_are_refused(section: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"must be|needs"):
         Settings.model_validate({"kafka": section})
+
+
+def test_gateways_that_cannot_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings.model_validate({"data_dir": tmp_path, "sync": {"url": "redis://redis.test"}})
+    followed = settings.fleet.model_copy(update={"follow": "https://publisher.test/"})
+    both = gateways(Patient(settings.model_copy(update={"fleet": followed}), None, 0.0))
+    assert (both.level, both.words) == (Level.WARNING, "sync.url and fleet.follow are both set.")
+    monkeypatch.setattr("gatewayfilter.gateway.doctor.sharing_checks.find_spec", lambda _: None)
+    missing = gateways(Patient(settings, None, 0.0))
+    assert (missing.level, missing.words) == (Level.ERROR, "sync.url needs the extra redis.")
