@@ -291,7 +291,7 @@ def remove_rules(store: Store, entries: Sequence[str], group: str | None = None)
     found: dict[str, int] = {}
     for entry in entries:
         wanted = matching(rules, entry)
-        found[entry] = sum(store.lists.remove_rule(rule.rule_id) for rule in wanted)
+        found[entry] = found.get(entry, 0) + sum(store.lists.remove_rule(rule.rule_id) for rule in wanted)
         rules = [rule for rule in rules if rule not in wanted]
     return _removed(found)
 
