@@ -179,7 +179,9 @@ def _unpacked(document: bytes) -> dict[str, bytes]:
         raise BackupError("the certificate authority of the backup is damaged") from error
     from gatewayfilter.certificates.authority import CA_FILE, load_ca  # noqa: PLC0415  8 MB, for encryption alone
 
-    if any(Path(name).name != name or name.startswith(".") or "\0" in name for name in files) or CA_FILE not in files:
+    if not all(name and Path(name).name == name and not name.startswith(".") and "\0" not in name for name in files):
+        raise BackupError("the certificate authority of the backup is damaged")
+    if CA_FILE not in files:
         raise BackupError("the certificate authority of the backup is damaged")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / CA_FILE).write_bytes(files[CA_FILE])
