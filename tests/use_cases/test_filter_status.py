@@ -1,0 +1,139 @@
+"""The state of the filter by its status files: what is counted, and what needs attention."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayfilter.config import Settings
+from gatewayfilter.store import Store
+from gatewayfilter.use_cases import filter_status as module
+from gatewayfilter.use_cases.filter_status import (
+    ListStatus,
+    WorkerStatus,
+    filter_status,
+    process_states,
+    running_listen,
+    serving_workers,
+)
+from gatewayfilter.use_cases.process_facts import process_facts
+
+NOW = 2_000_000_000.0
+LISTS = ListStatus(1, 10, 10, "a", 0.0, (), ())
+
+
+def says(settings: Settings, name: str, **facts: Any) -> None:
+    """Writes a status file as a process does; it is this one."""
+    folder = settings.data_dir / "run"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"pid": os.getpid(), **facts}))
+
+
+def test_the_file_of_a_process_counts_while_it_lives(settings: Settings) -> None:
+    assert process_facts(settings, "learner") == {}
+    says(settings, "learner", state="learning")
+    assert process_facts(settings, "learner")["state"] == "learning"
+    path = settings.data_dir / "run" / "learner.json"
+    for text in ("", "[]", "{}", '{"pid": "x"}', '{"pid": 4194305}', '{"pid": null}'):
+        path.write_text(text)
+        assert process_facts(settings, "learner") == {}
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # a zombie now
+    path.write_text(json.dumps({"pid": child}))
+    assert process_facts(settings, "learner") == {}
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize(
+    ("facts", "serving"),
+    [
+        ({"state": "serving", "at": NOW}, 1),
+        ({"state": "serving", "at": NOW - 30}, 1),
+        ({"state": "serving", "at": NOW - 30.5}, 0),
+        ({"state": "starting", "at": NOW}, 0),
+        ({"state": "serving"}, 0),
+        ({}, 0),
+    ],
+)
+def test_which_workers_serve(settings: Settings, facts: dict[str, Any], serving: int) -> None:
+    assert serving_workers(settings, NOW) == 0
+    says(settings, "supervisor", listen="127.0.0.1:1", children={"proxy-0": {}, "learner": {}})
+    says(settings, "proxy-0", **facts)
+    assert serving_workers(settings, NOW) == serving
+    assert running_listen(settings) == "127.0.0.1:1"
+
+
+def test_the_processes_that_run_has_started(settings: Settings) -> None:
+    assert process_states(settings) == []
+    assert running_listen(settings) == ""
+    says(settings, "supervisor", children={"proxy-0": {"pid": os.getpid(), "restarts": 2, "stalls": 1}, "web": {"pid": None}})
+    says(settings, "proxy-0", state="serving", at=NOW - 7)
+    worker, web = process_states(settings, NOW)
+    assert (worker.name, worker.pid, worker.state, worker.age_s) == ("proxy-0", os.getpid(), "serving", 7.0)
+    assert (worker.restarts, worker.stalls) == (2, 1)
+    resident_kb = int(Path("/proc/self/status").read_text().partition("VmRSS:")[2].split()[0])
+    assert worker.memory_mb == pytest.approx(resident_kb * 1024 / 1e6, rel=0.2)
+    assert (web.pid, web.state, web.age_s, web.restarts, web.stalls, web.memory_mb) == (0, "", 0.0, 0, 0, 0.0)
+    says(settings, "proxy-0", at=NOW + 5)  # its clock is ahead
+    assert process_states(settings, NOW)[0].age_s == 0.0
+
+
+def test_nothing_runs(settings: Settings, store: Store) -> None:
+    found = filter_status(settings, store, NOW)
+    assert (found.running, found.since, found.listen, found.learner) == (False, 0.0, settings.proxy.listen, "")
+    assert (found.workers, found.faults, found.pauses) == (WorkerStatus(0, 0, 0), {}, ())
+    assert (found.learned, found.reviews, found.requests) == (0, 0, 0)
+    assert {item.code for item in found.attention} >= {"stopped", "lists"}
+    assert "learner" not in {item.code for item in found.attention}
+
+
+def test_what_runs(settings: Settings, store: Store) -> None:
+    now = time.time()
+    children = {"proxy-0": {"restarts": 1}, "proxy-1": {}, "learner": {"restarts": 2}}
+    says(settings, "supervisor", listen="127.0.0.1:1", started_at=now - 60, children=children)
+    for number in (0, 1):
+        says(settings, f"proxy-{number}", state="serving", at=now, counters={"log_dropped": 2, "requests": 9})
+    says(settings, "learner", state="learning", at=now - 300)
+    found = filter_status(settings, store, now)
+    assert (found.running, found.since, found.listen, found.learner) == (True, now - 60, "127.0.0.1:1", "learning")
+    assert (found.workers, found.faults) == (WorkerStatus(2, 2, 3), {"log_dropped": 4})
+    assert {item.code for item in found.attention} == {"restarts", "lists", "log_dropped"}
+    says(settings, "learner", state="learning", at=now - 301)
+    late = filter_status(settings, store, now)
+    assert (late.learner, "learner" in {item.code for item in late.attention}) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "codes"),
+    [
+        ({}, []),
+        ({"running": False}, ["stopped"]),
+        ({"workers": WorkerStatus(1, 2, 0)}, ["workers"]),
+        ({"running": False, "workers": WorkerStatus(0, 2, 0)}, ["stopped"]),
+        ({"workers": WorkerStatus(2, 2, 1)}, ["restarts"]),
+        ({"learner": ""}, ["learner"]),
+        ({"learner": "", "running": False}, ["stopped"]),
+        ({"lists": ListStatus(0, 1, 1, "", 0.0, (), ())}, ["lists"]),
+        ({"lists": ListStatus(1, 1, 1, "", 0.0, ("a", "b"), ())}, ["failing"]),
+        ({"lists": ListStatus(1, 1, 1, "", 0.0, (), ("a", "b"))}, ["pending"]),
+        ({"free_mb": 500.0}, []),
+        ({"free_mb": 499.0}, ["disk"]),
+        ({"faults": {"hook_errors": 3, "log_dropped": 1}}, ["hook_errors", "log_dropped"]),
+    ],
+)
+def test_what_needs_attention(changed: dict[str, Any], codes: list[str]) -> None:
+    well: dict[str, Any] = {"running": True, "workers": WorkerStatus(2, 2, 0), "learner": "learning", "lists": LISTS}
+    found = list(module._attention(**well | {"free_mb": 501.0, "faults": {}} | changed))
+    assert [item.code for item in found] == codes
+    assert all(item.words and item.mend for item in found)
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(120.0, False), (121.0, True)])
+def test_a_clock_behind_the_last_update(ahead_s: float, *, told: bool) -> None:
+    lists = ListStatus(1, 1, 1, "a", NOW + ahead_s, (), ())
+    assert [item.code for item in module._wrong_clock(lists, NOW)] == ["clock"] * told
