@@ -126,9 +126,10 @@ class WarcArchive:
     def _hold(self, segment: Path) -> None:
         """Begins a segment that no process removes until the next one is begun, or until this process ends."""
         self._release()
-        descriptor = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._release = weakref.finalize(self, os.close, descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        with self._alone():  # who removes segments would find this one free in between
+            descriptor = os.open(segment, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._release = weakref.finalize(self, os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
 
     def _name(self, kind: str) -> str:
         return f"{kind}-{int(self._clock() * 1000):013d}-{secrets.token_hex(4)}.warc.zst"

@@ -1,3 +1,4 @@
+import fcntl
 import multiprocessing
 import random
 import stat
@@ -152,6 +153,25 @@ def test_what_was_kept_just_now_stays_however_much_others_keep(tmp_path: Path, m
     slow.keep(PAGE, 1000.0)
     quick.keep(PAGE, 1000.0)
     assert (slow.read(begun), slow.read(ended)) == (None, None)
+
+
+def test_no_other_process_removes_a_segment_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, found = fcntl.flock, list[str]()
+    (tmp_path / "lock").touch()
+
+    def look(descriptor: int, how: int) -> None:
+        if how == fcntl.LOCK_SH:
+            with (tmp_path / "lock").open() as others:
+                try:
+                    lock(others, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    found.append("they may remove it")
+                except BlockingIOError:
+                    found.append("they wait")
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", look)
+    WarcArchive(tmp_path, 2_000).keep(PAGE, 1000.0)
+    assert found == ["they wait"]
 
 
 def test_a_process_that_ended_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
