@@ -14,8 +14,9 @@ from h2.connection import H2Connection
 from h2.exceptions import StreamClosedError
 from hyperframe.frame import DataFrame, Frame
 from mitmproxy.proxy import events, layer
+from mitmproxy.proxy.layers.http._events import ResponseData
 
-from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_empty
+from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_call
 from gatewayfilter.proxy.mitm.http.head_budget import FREE_BYTES, HeldBytes, held_by
 from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Server
@@ -25,13 +26,6 @@ from gatewayfilter.proxy.mitm.upstream import set_on
 _FRAME_BYTES: Final = 16_384
 """The least that a peer may be held to (RFC 9113 §4.2). Requests with large bodies come in more frames."""
 _MOST_ENDED: Final = 1_000
-_CALLS: Final = (
-    h2.events.StreamReset,
-    h2.events.PingReceived,
-    h2.events.RemoteSettingsChanged,
-    h2.events.PriorityUpdated,
-    h2.events.UnknownFrameReceived,
-)
 
 
 class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
@@ -56,6 +50,8 @@ class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
         set_on(connection, "_stream_is_closed_by_reset", self._take_late_frame)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if isinstance(event, ResponseData):
+            self.note_sent(len(event.data))
         yield from super()._handle_event(event)
         if not isinstance(event, events.DataReceived) or "_handle_event" in vars(self):  # mitmproxy puts `done` there
             return
@@ -68,7 +64,7 @@ class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
         """Handles an event; returns whether the connection has ended."""
         if isinstance(event, h2.events.RequestReceived):
             self._priority = event.priority_updated
-        elif (isinstance(event, _CALLS) or is_empty(event)) and event is not self._priority and not self.may_call():
+        elif is_call(event) and event is not self._priority and not self.may_cause(event):
             yield from self._calm_down("too many resets, pings, settings or frames for nothing")
             return True
         ended = yield from super().handle_h2_event(event)

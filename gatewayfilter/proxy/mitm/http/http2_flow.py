@@ -15,10 +15,10 @@ from mitmproxy.connection import Connection, Server
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.layers import http as http_layers
 from mitmproxy.proxy.layers.http._base import HttpEvent
-from mitmproxy.proxy.layers.http._events import ResponseData
+from mitmproxy.proxy.layers.http._events import RequestData, ResponseData
 from mitmproxy.proxy.layers.http._http2 import Http2Client, Http2Server
 
-from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_empty
+from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget, is_call
 from gatewayfilter.proxy.mitm.http.header_table import bound_table
 from gatewayfilter.proxy.mitm.upstream import set_on
 
@@ -26,15 +26,6 @@ MOST_UNSENT: Final = 262_144
 """Bytes of one stream that wait for the client."""
 WINDOW_BYTES: Final = 2_097_152
 """What an origin may send of one stream before we take it: 20 MB/s at 100 ms. mitmproxy grants 2 GB."""
-
-_CALLS: Final = (
-    h2.events.InformationalResponseReceived,
-    h2.events.StreamReset,
-    h2.events.PingReceived,
-    h2.events.RemoteSettingsChanged,
-    h2.events.PriorityUpdated,
-    h2.events.UnknownFrameReceived,
-)
 
 
 @dataclass
@@ -149,11 +140,13 @@ class PatientHttp2Client(FrameBudget, Http2Client):
                 if data := self.h2_conn.data_to_send():
                     yield commands.SendData(self.conn, data)
             return
+        if isinstance(event, RequestData):
+            self.note_sent(len(event.data))
         yield from super()._handle_event(event)
 
     def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
         """Handles an event; returns whether the connection has ended."""
-        if (isinstance(event, _CALLS) or is_empty(event)) and not self.may_call():
+        if is_call(event) and not self.may_cause(event):
             yield from self.protocol_error("too many frames for nothing", h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
             return True
         return (yield from super().handle_h2_event(event))

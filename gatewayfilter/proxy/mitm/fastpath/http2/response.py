@@ -188,6 +188,7 @@ class Responses:
     def _pass_data(self, answered: H2Stream, pieces: Iterable[bytes]) -> None:
         server = self.server
         for piece in pieces:
+            server.note_sent(len(piece))
             if not put_data(server.h2_conn, answered, piece, self.to_client):
                 server.note_unsent(answered.stream_id)
 

@@ -144,7 +144,14 @@ def test_a_body_that_fails_once_is_not_handled_again(ways: tuple[asyncio.Runner,
     assert [frame for frame in sent if frame[:2] == ("data", 3)] == []
 
 
-@pytest.mark.parametrize("flood", ["interim", "settings", "empty"])
+_FLOODS = {
+    "acknowledged settings": raw(4, 1, 0, b""),
+    "answered pings": raw(6, 1, 0, b"12345678"),
+    "other services": raw(10, 0, 0, b"\0\x11https://a.example" + b'h3=":443"'),
+}
+
+
+@pytest.mark.parametrize("flood", ["interim", "settings", "empty", *_FLOODS])
 def test_an_origin_that_says_nothing_at_length_is_left(
     ways: tuple[asyncio.Runner, LeanMaster], flood: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,13 +166,34 @@ def test_an_origin_that_says_nothing_at_length_is_left(
         elif flood == "settings":
             frame = raw(4, 0, 0, b"\0\1" + (4_096 if number % 2 else 100).to_bytes(4))
         else:
-            frame = script.origin.data(3, b"")
+            frame = _FLOODS.get(flood) or script.origin.data(3, b"")
         script.says("origin", frame)
     driver = walked(*ways, script)
     *_, last = read(bytes(driver.sent[1]))
     assert (last[0], last[2]) == ("goaway", 11)
     answered = [frame for frame in read(bytes(driver.sent[0])) if frame[1] == 3]
     assert answered[-1][0] == "reset" or answered[0][2][0] == (b":status", b"502")  # type: ignore[index]
+
+
+@pytest.mark.parametrize("pinging", ["client", "origin"])
+def test_pings_that_go_with_data_are_not_for_nothing(
+    ways: tuple[asyncio.Runner, LeanMaster], pinging: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GRPC sends one in each round trip while data comes."""
+    monkeypatch.setattr(frame_budget, "CALLS_A_SECOND", 0.0)
+    monkeypatch.setattr(FrameBudget, "_calls_left", 10)
+    downloads, ping = pinging == "client", raw(6, 0, 0, b"12345678")
+    script = Script.begun()
+    script.says("client", script.client.head(3, ask(b"/page", b"GET" if downloads else b"POST"), end=downloads))
+    script.says("origin", script.origin.head(3, OK[:1], end=False) if downloads else b"")
+    for _ in range(60):
+        sender, peer = ("origin", script.origin) if downloads else ("client", script.client)
+        script.says(sender, peer.data(3, b"a message"))
+        script.says(pinging, ping)
+    script.says(pinging, ping * 20)
+    driver = walked(*ways, script)
+    kinds = [frame[0] for frame in read(bytes(driver.sent[0 if downloads else 1])) if frame[0] in {"ping", "goaway"}]
+    assert (kinds[:60], kinds[-1]) == (["ping"] * 60, "goaway")
 
 
 def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
