@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, Final, cast
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, pass_context
+from jinja2.bccache import Bucket
 from jinja2.runtime import Context
 
 from gatewayfilter import __version__
@@ -42,6 +44,18 @@ _FRAME_END: Final = '<div class="toolbar">'
 """In `base.html`: what stands before it is the same for every state of the filter."""
 _HTML: Final = "text/html; charset=utf-8"
 FAULT: Final = "a fault of the program; the log has it"
+
+
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates in a folder. On a full or damaged disk they are compiled again: people need the dashboard then."""
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
 
 
 class Pages:
@@ -95,8 +109,9 @@ class Pages:
         self._small = True
         for language, environment in self._environments.items():
             own = folder / language  # what a filter makes of a constant is in the code
-            own.mkdir(mode=0o700, parents=True, exist_ok=True)
-            environment.bytecode_cache = FileSystemBytecodeCache(str(own))
+            with suppress(OSError):
+                own.mkdir(mode=0o700, parents=True, exist_ok=True)
+            environment.bytecode_cache = _CompiledTemplates(str(own))
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language, with times in the filter's time zone."""
