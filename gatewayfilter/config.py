@@ -184,7 +184,7 @@ def load(
             (item.value for item in environment if item.key == "data_dir"), default_data_dir()
         )
         candidate = Path(str(data_dir)) / "config.toml"
-        file = candidate if candidate.is_file() else None
+        file = candidate if os.path.lexists(candidate) else None  # a link to nothing, or a folder, is refused
     if file is not None:
         in_file, warnings_of_file = current_settings(_from_file(file, known))
         environment, warnings = [*in_file, *environment], [*warnings_of_file, *warnings]

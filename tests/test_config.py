@@ -160,6 +160,17 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         load(file=binary, environ={})
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_has_the_place_of_the_file_is_no_reason_for_defaults(tmp_path: Path, *, is_link: bool) -> None:
+    place = tmp_path / "config.toml"
+    if is_link:
+        place.symlink_to(tmp_path / "on-a-disk-that-is-not-mounted.toml")
+    else:
+        place.mkdir()
+    with pytest.raises(ConfigError, match=r"cannot read .*config\.toml: "):
+        load(environ={"GATEWAYFILTER_DATA_DIR": str(tmp_path)})
+
+
 def test_an_unknown_variable_is_an_error_with_a_suggestion() -> None:
     load(environ={"GATEWAYFILTER_TEST_DATA": "somewhere"})
     with pytest.raises(ConfigError, match=r"GATEWAYFILTER_PROXY__LISTN.*did you mean 'proxy\.listen'"):
