@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from errno import EROFS
 from typing import Final
 
 from cryptography import x509
@@ -19,6 +20,7 @@ LOW_MB: Final = 500
 EMPTY_MB: Final = 50
 _RENEW_DAYS: Final = 60
 _STALE_INTERVALS: Final = 3
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 def state_folder(patient: Patient) -> Finding:
@@ -32,9 +34,8 @@ def state_folder(patient: Patient) -> Finding:
         probe.touch()
         probe.unlink()
     except OSError as fault:
-        return error(
-            "state folder", f"{folder} cannot be used: {fault.strerror}.", "run this as the user of the filter, or chown it"
-        )
+        mend = "mount it for writing" if fault.errno == EROFS else "run this as the user of the filter, or chown it"
+        return error("state folder", f"{folder} cannot be used: {fault.strerror}.", mend)
     if mode & 0o077:
         return error("state folder", f"{folder} is open to others (mode {mode:o}).", f"chmod 700 {folder}")
     return fine("state folder", f"{folder} is writable and private.")
@@ -157,6 +158,9 @@ def database(patient: Patient) -> Finding:
             with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=5)) as connection:
                 answer = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
         except sqlite3.Error as fault:
+            if getattr(fault, "sqlite_errorcode", 0) & 0xFF not in _DAMAGED:  # the low octet; the others are details
+                mend = "look at owner and mode of the file and of its folder, and at the disk: is it mounted for writing?"
+                return error("database", f"It cannot be read: {fault}.", mend)
             answer = str(fault)
         if answer != "ok":
             return error("database", f"It is damaged: {answer.splitlines()[0]}.", "stop the filter and put a backup in its place")

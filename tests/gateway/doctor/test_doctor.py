@@ -1,5 +1,6 @@
 """Each check of the doctor, made to fail for real, and made to pass."""
 
+import errno
 import os
 import resource
 import shutil
@@ -122,6 +123,26 @@ def test_what_is_broken_on_the_disk_is_found(
     found = check(patient(state))
     assert (found.level, words in found.words) == (level, True), found
     assert found.mend
+
+
+def test_a_database_that_cannot_be_read_is_not_called_damaged(state: Path) -> None:
+    """On a disk that is read-only, or of another user's, a backup in its place mends nothing."""
+    for path in state.glob("gatewayfilter.sqlite3*"):
+        path.unlink()
+    (state / "gatewayfilter.sqlite3").mkdir()
+    found = disk_checks.database(patient(state))
+    assert (found.level, found.words.partition(":")[0]) == (ERROR, "It cannot be read")
+    assert "owner and mode" in found.mend
+
+
+@pytest.mark.parametrize(("number", "mend"), [(errno.EROFS, "mount it"), (errno.EACCES, "chown")])
+def test_a_state_folder_that_cannot_be_written(state: Path, number: int, mend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    found = disk_checks.state_folder(patient(state))
+    assert (found.level, mend in found.mend) == (ERROR, True), found
 
 
 @pytest.mark.parametrize(("days", "level"), [(-1, ERROR), (10, WARNING), (59, WARNING), (70, OK)])
