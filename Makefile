@@ -106,6 +106,7 @@ bench: $(BENCH) ## Run the benchmarks (ARGS="tables adblock …" to choose)
 
 train: $(BENCH) ## Train the bundled text model (DATA=FOLDER with the real texts)
 	@$(BIN)/python scripts/train_text_model.py $(DATA) --write $(ARGS)
+	@$(BIN)/python scripts/settle_text_model.py $(DATA) --write
 
 .PHONY: fuzz
 fuzz: $(FUZZ) ## Fuzz all readers of hostile input (ARGS="page -max_total_time=60" chooses)

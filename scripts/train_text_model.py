@@ -4,7 +4,7 @@
 
 FOLDER holds the real texts (scripts/training/inputs.py). Weights are learned from this project's samples and from the licensed
 sets; the other sets choose the knots of the scale. Each page of the table was read by weights that its writer or set took no
-part in.
+part in. scripts/settle_text_model.py then settles the knots of `standard`.
 """
 
 import argparse
@@ -15,17 +15,18 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM  # noqa: E402  after the path
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, packed, save  # noqa: E402
-from scripts.training.calibrate import DESCRIBED, FOUND, GROUPS, MOST_BLOCKED, Calibrator  # noqa: E402
+from scripts.training.bounds import MOST_BLOCKED  # noqa: E402
+from scripts.training.calibrate import Calibrator  # noqa: E402
 from scripts.training.folds import read_out_of_fold  # noqa: E402
-from scripts.training.inputs import HARMLESS, KEPT, described, real, traps, written  # noqa: E402
+from scripts.training.inputs import described, real, traps, written  # noqa: E402
 from scripts.training.reading import Document, read_all  # noqa: E402
+from scripts.training.report import report  # noqa: E402
 
 
 def main() -> None:
@@ -61,32 +62,6 @@ def halves(documents: Sequence[Document], calibrator: Calibrator) -> None:
             [d for d, of_half in zip(documents, ~real | (row % 2 == kept), strict=True) if of_half],
             calibrator.blocked(knots)[~real | (row % 2 == kept)],
         )
-
-
-def report(documents: Sequence[Document], blocked: NDArray[np.bool_]) -> None:
-    """Prints shares of blocked pages by group, set and writer."""
-    origin = np.array([document.origin for document in documents])
-    harmful = np.array([document.is_harmful for document in documents])
-    harmless = np.array([document.label == HARMLESS for document in documents])
-    kept = np.array([document.half == "report" for document in documents])
-
-    def row(name: str, those: NDArray[np.bool_]) -> None:
-        if those.any():
-            print(f"| {name} | {those.sum():,} | {blocked[those].sum():,} | {100 * blocked[those].mean():.2f} % |")
-
-    print("| harmless | pages | blocked | |\n|---|---|---|---|")
-    for group, sets in GROUPS.items():
-        row(f"**{group}**", harmless & np.isin(origin, sets))
-        for name in sets:
-            row(name, harmless & (origin == name))
-    row(f"{KEPT}: near the subjects", kept & (origin == f"{KEPT}-fine"))
-    for name in ("fourth-fine", "ordinary", "daily"):
-        row(f"{name}, reporting half", kept & (origin == name))
-    print("| harmful | pages | found | |\n|---|---|---|---|")
-    for name in (*(name for name in FOUND if name != DESCRIBED), "en_weapons_html"):
-        row(name, harmful & (origin == name))
-    for name in (KEPT, "pages", "fourth"):
-        row(f"{name}: described sites", kept & harmful & (origin == name))
 
 
 if __name__ == "__main__":

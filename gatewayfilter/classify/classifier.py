@@ -14,7 +14,7 @@ from gatewayfilter.classify.login_clone import find_login_clone, may_be_login_cl
 from gatewayfilter.classify.models.linear_model import LinearModel
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.normalize.views import changed_lines
-from gatewayfilter.classify.passages import LONG_PAGE, densest
+from gatewayfilter.classify.passages import LONG_PAGE, Passage, densest
 from gatewayfilter.classify.score import Judge, Judgement, Sum, ZoneHits
 from gatewayfilter.classify.score_adjustment import as_login_clone, is_grey, with_certainty, with_opinion, with_passage
 from gatewayfilter.classify.zones import PageText, page_text, plain_text
@@ -150,6 +150,11 @@ class PageClassifier:
         text, _ = self._read(page)
         return text, self._judge.judge(self._hits(text), text.length()), self._lexicon
 
+    def passage_by_words(self, text: PageText) -> tuple[PageText, Judgement] | None:
+        """Returns the densest passage of a long page's text and the verdict of the words alone; `None` if there is none."""
+        found = self._passage(text, list(self._hits(text))) if text.length() > LONG_PAGE else None
+        return None if found is None else found[1:]
+
     def _judged(self, page: Page) -> tuple[PageText, Classification]:
         """Returns what a page was judged by, and the judgement; the last is kept: a review asks for all of it again."""
         last = self._last
@@ -250,15 +255,20 @@ class PageClassifier:
 
     def _by_passage(self, found: Judgement, page: PageText, hits: list[ZoneHits], texts: TextModel) -> Judgement:
         """Returns the judgement of a page that is not blocked as a whole, after its densest passage was judged."""
+        alone = self._passage(page, hits)
+        if alone is None:
+            return found
+        passage, text, judged = alone
+        return with_passage(found, with_certainty(judged, self._lexicon, text, texts), passage, self._strictness)
+
+    def _passage(self, page: PageText, hits: list[ZoneHits]) -> tuple[Passage, PageText, Judgement] | None:
+        """Returns the densest passage, as a page, and the verdict of the words on it; `None` if they have none."""
         passage = densest(hits, self._lexicon.categories, ideographic=page.is_ideographic())
         if passage is None:
-            return found
+            return None
         alone = PageText("", {"main": passage.text})
         judged = self._judge.judge(self._hits(alone), alone.length())
-        if not judged.category:
-            return found
-        judged = with_certainty(judged, self._lexicon, alone, texts, Strictness.RELAXED)
-        return with_passage(found, judged, passage, self._strictness)
+        return (passage, alone, judged) if judged.category else None
 
     def _hits(self, page: PageText) -> Iterator[ZoneHits]:
         for zone, normal in page.zones.items():

@@ -22,8 +22,6 @@ GREATEST_SHIFT = 0.5
 
 OVER, UNDER = 1.25, 0.75
 """Limits: where a decision by certainty takes a score to; the operator's own second opinion comes after it, in the grey zone."""
-PASSAGE_FROM = 0.9985
-"""Certainty from which on a passage counts for its page: a long page has many passages."""
 PASSAGE_CERTAINTY = BLOCKED_FROM[Strictness.STANDARD]
 """Certainty of a page of which one passage alone is beyond doubt."""
 CLONE_CERTAINTY = 0.95
@@ -36,7 +34,9 @@ PAYMENTS, BETTING, BETTING_FROM = "fraud", "gambling", 0.5
 this share of those of `PAYMENTS`."""
 
 
-def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: TextModel, strictness: Strictness) -> Judgement:
+def with_certainty(
+    found: Judgement, lexicon: Lexicon, page: PageText, model: TextModel, strictness: Strictness | None = None
+) -> Judgement:
     """Returns the judgement after the text was read: certainty, and whether that blocks the page or sends it to review.
 
     Only one category is weighed (`candidate_of`). A verdict of the words stands unchanged in categories that the model was
@@ -47,7 +47,7 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
         lexicon: the limits.
         page: the text.
         model: reads it.
-        strictness: certainty from which on a page is blocked.
+        strictness: certainty from which on a page is blocked; `None` for a passage, which must be beyond doubt.
     """
     known = model.calibration.categories
     if found.category and (found.category not in known or found.category in model.additive):
@@ -57,9 +57,10 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
         return replace(found, certainty=0.0)
     name = nearest.category
     text = page.visible()
-    reading = model.read_parts(text) if found.category else model.read(text)
-    certainty = model.calibration.certainty(nearest, *reading)
-    blocked = certainty >= BLOCKED_FROM[strictness]
+    reading = model.read_parts(text, name) if found.category else model.read(text, name)
+    certainty = model.calibration.certainty(nearest, reading)
+    least = model.calibration.certainty_of_passages(nearest) if strictness is None else BLOCKED_FROM[strictness]
+    blocked = certainty >= least
     doubt = name if not blocked and certainty >= DOUBT else ""
     judged = replace(found, certainty=round(certainty, 4), doubt=doubt)
     if blocked == bool(found.category) and (not blocked or name == found.category):
@@ -67,13 +68,13 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
     if blocked:
         # A score may be over its limit already, of fewer words than the category requires.
         missing = OVER * _limit(found, lexicon, name) - found.scores[name]
-        terms = " · ".join(model.telling(text, harmful=True))
+        terms = " · ".join(model.telling(text, name, harmful=True))
         return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, f"reads like {name} ({certainty:.0%}): {terms}")
     over = [other for other, score in found.scores.items() if score > _limit(found, lexicon, other)]
     own = [other for other in over if other not in known or other in model.additive]
     over = [other for other in over if other not in own]
     lowered = {other: UNDER * _limit(found, lexicon, other) - found.scores[other] for other in over}
-    terms = " · ".join(model.telling(text, harmful=False))
+    terms = " · ".join(model.telling(text, name, harmful=False))
     standing = [other for other in own if found.sums[other].words >= found.sums[other].min_words]
     if standing:  # of the words alone, as if they had found no other category
         judged = replace(found, certainty=None)
@@ -82,7 +83,7 @@ def with_certainty(found: Judgement, lexicon: Lexicon, page: PageText, model: Te
 
 
 def with_passage(found: Judgement, judged: Judgement, passage: Passage, strictness: Strictness) -> Judgement:
-    """Returns the judgement of a page after its densest passage was judged as a page at `relaxed`.
+    """Returns the judgement of a page after its densest passage was judged by itself.
 
     A passage of which words and reading are beyond doubt makes the page as certain as `standard` requires.
 
@@ -92,7 +93,7 @@ def with_passage(found: Judgement, judged: Judgement, passage: Passage, strictne
         passage: where it stands.
         strictness: certainty from which on a page is blocked.
     """
-    if not judged.category or judged.certainty is None or judged.certainty < PASSAGE_FROM:
+    if not judged.category or judged.certainty is None:
         return found
     if strictness is Strictness.RELAXED:
         return replace(found, certainty=max(PASSAGE_CERTAINTY, found.certainty or 0.0), doubt=judged.category)

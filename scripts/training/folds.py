@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gatewayfilter.classify.models.text_model import Reading
+from gatewayfilter.classify.models.text_reading import NOTHING_READ, Reading
 from scripts.training.inputs import HARMLESS, LICENSED, WRITTEN
 from scripts.training.reading import Document
 from scripts.training.weights import Weights, fit, harmful_for_weights
@@ -37,12 +37,20 @@ def _family(writer: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What a document and its passage read like; a page of which no word speaks, and one without a passage, like nothing."""
+
+    page: Reading
+    passage: Reading
+
+
+@dataclass(frozen=True, slots=True)
 class _Task:
     """What a worker process does: it learns without a fold (`None`: from all) and reads what nothing was learned of."""
 
     documents: Sequence[Document]
 
-    def __call__(self, fold: int | None) -> tuple[Weights, dict[int, Reading]]:
+    def __call__(self, fold: int | None) -> tuple[Weights, dict[int, Readings]]:
         training = [d for d in self.documents if learned_from(d) and (harmful_for_weights(d) or d.label == HARMLESS)]
         folds = folds_of(training)
 
@@ -50,12 +58,20 @@ class _Task:
             return (folds.get(_family(document.writer), 0) if learned_from(document) else None) == fold
 
         weights = fit([document for document in training if fold is None or not held_out(document)])
-        return weights, {index: weights.read(d.parts) for index, d in enumerate(self.documents) if held_out(d)}
+        return weights, {index: _read(weights, d) for index, d in enumerate(self.documents) if held_out(d)}
 
 
-def read_out_of_fold(documents: Sequence[Document], jobs: int) -> tuple[Weights, list[Reading]]:
+def _read(weights: Weights, document: Document) -> Readings:
+    page, passage = document.candidate, document.passage
+    return Readings(
+        NOTHING_READ if page is None else weights.read(document.parts, page.category),
+        NOTHING_READ if passage is None else weights.read(passage.parts, passage.candidate.category),
+    )
+
+
+def read_out_of_fold(documents: Sequence[Document], jobs: int) -> tuple[Weights, list[Readings]]:
     """Returns weights that were learned from all, and a reading of each document that it took no part in."""
-    found: Mapping[int, Reading] = {}
+    found: Mapping[int, Readings] = {}
     with multiprocessing.get_context("fork").Pool(jobs, _Worker.start, (_Task(documents),)) as pool:
         done = pool.map(_Worker.run, [None, *range(FOLDS)], chunksize=1)
     for _, readings in done:
@@ -74,6 +90,6 @@ class _Worker:
         cls.task = task
 
     @classmethod
-    def run(cls, fold: int | None) -> tuple[Weights, dict[int, Reading]]:
+    def run(cls, fold: int | None) -> tuple[Weights, dict[int, Readings]]:
         """Learns without a fold."""
         return cls.task(fold)

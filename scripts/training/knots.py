@@ -16,7 +16,7 @@ ROUNDS = 400
 WANTED = 3.0
 """What a page counts that is missing to a set's aim, to one beyond it (`BEYOND`)."""
 BEYOND = 0.3
-KICKS = 1_500
+KICKS = 150
 """How often some knots are raised by chance, `KICKED` of them, each by up to `HIGHEST_KICK` steps."""
 KICKED = 3
 HIGHEST_KICK = 24

@@ -13,7 +13,7 @@ from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.classify.passages import LEAST_SHARE, LETTERS, Passage, densest
 from gatewayfilter.classify.score import Judgement, ZoneHits
-from gatewayfilter.classify.score_adjustment import PASSAGE_CERTAINTY, PASSAGE_FROM, with_passage
+from gatewayfilter.classify.score_adjustment import PASSAGE_CERTAINTY, with_passage
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Evidence
 from gatewayfilter.settings import Strictness
@@ -76,13 +76,13 @@ def test_a_passage_stands_in_its_zone_and_is_bounded(*, places: list[tuple[int, 
 def test_a_passage_beyond_doubt_makes_the_page_certain() -> None:
     whole = Judgement("", 3.0, 20.0, {"gambling": 3.0}, (), certainty=0.1)
     hit = Evidence("jackpot", "gambling", 10.0, "main", 7)
-    alone = Judgement("gambling", 40.0, 20.0, {"gambling": 40.0}, (hit,), certainty=PASSAGE_FROM)
+    alone = Judgement("gambling", 40.0, 20.0, {"gambling": 40.0}, (hit,), certainty=0.9999)
     found = with_passage(whole, alone, Passage("rest", 500, "the jackpot"), Strictness.STANDARD)
     assert (found.category, found.score, found.certainty, found.doubt) == ("gambling", 40.0, PASSAGE_CERTAINTY, "")
     assert found.evidence == (replace(hit, zone="rest", position=507),)
     in_doubt = with_passage(whole, alone, Passage("rest", 500, "the jackpot"), Strictness.RELAXED)
     assert (in_doubt.category, in_doubt.certainty, in_doubt.doubt) == ("", PASSAGE_CERTAINTY, "gambling")
-    for other in (replace(alone, certainty=PASSAGE_FROM - 0.001), replace(alone, certainty=None), replace(alone, category="")):
+    for other in (replace(alone, certainty=None), replace(alone, category="")):
         assert with_passage(whole, other, Passage("rest", 500, "the jackpot"), Strictness.STANDARD) is whole
 
 

@@ -1,11 +1,13 @@
 """The calibration: from words, reading and form to the certainty that a page is harmful.
 
-Boosted trees over a few numbers of the page give log-odds. For each category, script and size of page, three of their
+Boosted trees over a few numbers of the page give log-odds: those of all categories, and for some categories a share of those
+that were grown on its pages alone. For each category, script and size of page, three of their
 values are the knots of the scale (`BLOCKED_FROM`), measured on pages that the weights were not trained on. A strictness blocks
 from its knot on.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp, log, log1p
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from gatewayfilter.classify.models.decision_trees import DecisionTrees
 from gatewayfilter.classify.models.model_file import Arrays
+from gatewayfilter.classify.models.text_reading import Reading
 from gatewayfilter.classify.page_form import Form
 from gatewayfilter.settings import Strictness
 
@@ -26,6 +29,8 @@ LONG_TEXT = 1_500
 """Bytes of visible text above which a page has the knots of long ones."""
 KINDS = 4
 """Columns of knots a category: alphabetic short, alphabetic long, ideographic short, ideographic long."""
+OWN_SHARE = 0.3
+"""Of the log-odds, what the trees of a page's category give where it has its own."""
 _MOST_CATEGORIES = 64
 _MAX_LOG_ODDS = 30.0
 
@@ -69,26 +74,40 @@ class Calibration:
         categories: names, in the order of the columns.
         trees: over `inputs_of`.
         knots: float64[3, `KINDS` x categories]: log-odds at which certainty has the values of `BLOCKED_FROM`, ascending.
+        passages: float64[`KINDS` x categories]: log-odds from which on a passage counts for its page.
+        own: trees of the categories that have their own, by their place in `categories`.
     """
 
     categories: tuple[str, ...]
     trees: DecisionTrees
     knots: NDArray[np.float64]
+    passages: NDArray[np.float64]
+    own: Mapping[int, DecisionTrees] = field(default_factory=dict)
 
-    def certainty(self, page: Candidate, mean: float, top: float, most: float) -> float:
+    def certainty(self, page: Candidate, reading: Reading) -> float:
         """Returns the certainty that a page is harmful, 0 to 1.
 
         Args:
             page: what the words say; its category must be one of `categories`.
-            mean: log-odds of the reading, of all windows (text_model.Reading).
-            top: of the most harmful third.
-            most: of the most harmful window.
+            reading: of the page for this category.
         """
-        return self.scaled(self.odds(page, mean, top, most), self.column(page))
+        return self.scaled(self.odds(page, reading), self.column(page))
 
-    def odds(self, page: Candidate, mean: float, top: float, most: float) -> float:
+    def odds(self, page: Candidate, reading: Reading) -> float:
         """Returns the log-odds of which `certainty` is made."""
-        return self.trees.sum_of(inputs_of(page, self.categories.index(page.category), mean, top, most))
+        category = self.categories.index(page.category)
+        return self.sum_of(category, inputs_of(page, category, reading))
+
+    def sum_of(self, category: int, numbers: Sequence[float]) -> float:
+        """Returns the log-odds for the numbers of a page (`inputs_of`), by the place of its category."""
+        common = self.trees.sum_of(numbers)
+        own = self.own.get(category)
+        return common if own is None else (1 - OWN_SHARE) * common + OWN_SHARE * own.sum_of(numbers)
+
+    def certainty_of_passages(self, page: Candidate) -> float:
+        """Returns the certainty from which on a passage counts for its page: a long page has many passages."""
+        column = self.column(page)
+        return self.scaled(float(self.passages[column]), column)
 
     def column(self, page: Candidate) -> int:
         """Returns the column of a page's knots."""
@@ -108,7 +127,11 @@ class Calibration:
 
     def arrays(self) -> dict[str, Any]:
         """Returns what a model file keeps."""
-        return {"categories": np.array(self.categories), "knots": self.knots, **self.trees.arrays()}
+        found = {"categories": np.array(self.categories), "knots": self.knots, "passages": self.passages}
+        found |= self.trees.arrays()
+        for place, trees in sorted(self.own.items()):
+            found |= {f"{self.categories[place]}_{name}": array for name, array in trees.arrays().items()}
+        return found
 
     @classmethod
     def of(cls, arrays: Arrays) -> "Calibration":
@@ -125,18 +148,26 @@ class Calibration:
             raise ValueError("its knots are damaged")
         if not np.isfinite(knots).all() or (np.diff(knots, axis=0) <= 0).any():
             raise ValueError("its knots are damaged")
-        return cls(categories, DecisionTrees.of(arrays, len(INPUTS)), knots)
+        passages = arrays["passages"]
+        if passages.shape != knots.shape[1:] or passages.dtype != np.float64 or not np.isfinite(passages).all():
+            raise ValueError("its knots are damaged")
+        trees, own = DecisionTrees.of(arrays, len(INPUTS)), {}
+        for place, name in enumerate(categories):
+            names_of = {part: f"{name}_{part}" for part in trees.arrays()}
+            if any(key in arrays for key in names_of.values()):
+                own[place] = DecisionTrees.of({part: arrays[key] for part, key in names_of.items()}, len(INPUTS))
+        return cls(categories, trees, knots, passages, own)
 
 
 INPUTS = {
     "ratio": 1, "strong": 1, "topic": 0, "context": -1, "exonerating": -1, "words": 1, "second": 0, "length": 0, "mean": 1,
-    "top": 1, "most": 1, "enough": 1, "verdict": 1, "ideographic": 0, "category": 0, "line": 0, "short": 0, "digits": 0,
-    "latin": 0,
+    "top": 1, "most": 1, "joint": 1, "own_mean": 1, "own_top": 1, "own_most": 1, "own_joint": 1, "enough": 1, "verdict": 1,
+    "ideographic": 0, "category": 0, "line": 0, "short": 0, "digits": 0, "latin": 0,
 }  # fmt: skip
 """What the trees compare, and how certainty depends on it: 1 never falls as it rises, -1 never rises, 0 may do both."""
 
 
-def inputs_of(page: Candidate, category: int, mean: float, top: float, most: float) -> list[float]:
+def inputs_of(page: Candidate, category: int, reading: Reading) -> list[float]:
     """Returns the numbers of a page, in the order of `INPUTS`."""
     return [
         log1p(max(page.ratio, 0.0)),
@@ -147,9 +178,7 @@ def inputs_of(page: Candidate, category: int, mean: float, top: float, most: flo
         log1p(page.words),
         log1p(max(page.second, 0.0)),
         log(max(page.length, _SHORTEST)),
-        mean,
-        top,
-        most,
+        *reading,
         float(page.enough),
         float(page.verdict),
         float(page.ideographic),

@@ -1,9 +1,10 @@
-"""The text model: logistic regression over hashed words, pairs and triples, read in windows of a text.
+"""The text model: logistic regressions over hashed words, pairs and triples, read in windows of a text.
 
 A list of words finds what its author thought of; this model finds texts written like harmful pages, and texts that only speak
 of the subject: a report, a warning, a lesson, an ordinary offer. It comes with the words (`lists/words/text-model.npz`), is
 trained by `scripts/train_text_model.py`, and calibration.py combines it with the words. An ideograph counts as a word, so Chinese
-needs no segmenter.
+needs no segmenter. One regression tells harmful texts of all categories from harmless ones, and one for each category those of
+the category alone: what offers drugs is not written like what offers bets.
 
 Deviation: the papers judge by words alone (docs/decisions/0010-text-model.md).
 """
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from gatewayfilter.classify.models.calibration import Calibration
 from gatewayfilter.classify.models.model_file import Arrays, load_model
+from gatewayfilter.classify.models.text_reading import NOTHING_READ, Reading
 from gatewayfilter.classify.normalize.views import squashed_view
 from gatewayfilter.compiled import load
 
@@ -37,9 +39,10 @@ MOST_TERMS = 3
 MAX_TERM = 40
 """Characters of a term that is shown."""
 _MAX_FILE = 8_000_000
+"""Bytes of a file, of all that it unpacks to, and of the weights in memory."""
 _KEPT_WHOLE = 0.9999
 """Share of the weights that a byte can hold; a few very large ones would make all others coarse."""
-_VERSION = 3
+_VERSION = 4
 _WORD = re.compile(r"[a-z']+|[0-9]+|[^\W_]")
 _PAIR = np.uint32(0x9E3779B1)
 _FINISH = np.uint32(0x85EBCA6B)
@@ -133,56 +136,43 @@ def distinct_terms(text: str) -> DistinctTerms:
     return DistinctTerms(*_compiled.distinct_terms(squashed_view(text[:MAX_CHARACTERS]), WINDOW, BITS))
 
 
-class Reading(NamedTuple):
-    """What a text reads like: log-odds that it is harmful, by window.
-
-    Attributes:
-        mean: of all windows.
-        top: mean of the most harmful third.
-        most: of the most harmful window.
-    """
-
-    mean: float
-    top: float
-    most: float
-
-
-NOTHING_READ = Reading(-2.0, -2.0, -2.0)
-"""Of a text without a word."""
-
-
 @dataclass(frozen=True, slots=True)
 class TextModel:
     """A trained model. Immutable; safe to share between threads.
 
     Attributes:
-        weights: int8[2 ** BITS], in units of `scale`.
+        weights: int8[1 + categories, 2 ** BITS] by place, in units of `scale`: of all categories, then of each of `calibration`.
         rarity: uint8[2 ** BITS], by 255: how much a term counts, the more the rarer it is; 0 where it is unknown.
-        bias: log-odds of a window without a known term.
+        scale: float64[1 + categories].
+        bias: float64[1 + categories], log-odds of a window without a known term.
         calibration: how its readings and the words make a certainty.
         additive: categories in which a word verdict always stands, since the operator has added words to them.
     """
 
     weights: NDArray[np.int8]
     rarity: NDArray[np.uint8]
-    scale: float
-    bias: float
+    scale: NDArray[np.float64]
+    bias: NDArray[np.float64]
     calibration: Calibration
     additive: frozenset[str] = field(default=frozenset())
 
-    def read(self, text: str) -> Reading:
-        """Returns what a part of a text, in its normal view, reads like. Some 0.2 ms for a long one."""
+    def read(self, text: str, category: str) -> Reading:
+        """Returns what a part of a text, in its normal view, reads like for a category. Some 0.3 ms for a long one."""
         terms = distinct_terms(text)
         if not terms.words:
             return NOTHING_READ
-        sums = np.bincount(terms.windows, self.weights[terms.places], terms.window_count) * self.scale
-        rarity = self.rarity[terms.places].astype(np.float64)
-        lengths = np.sqrt(np.bincount(terms.windows, rarity * rarity, terms.window_count)) / _WHOLE
-        logits = np.sort(sums / np.maximum(lengths, _LEAST_LENGTH)) + self.bias
-        third = -max(1, (len(logits) + 1) // 3)
-        return Reading(float(logits.mean()), float(logits[third:].mean()), float(logits[-1]))
+        squares = np.square(self.rarity[terms.places].astype(np.float64))
+        lengths = np.append(np.bincount(terms.windows, squares, terms.window_count), squares[terms.is_first].sum())
+        lengths = np.maximum(np.sqrt(lengths) / _WHOLE, _LEAST_LENGTH)
+        numbers: list[float] = []
+        for row in (0, 1 + self.calibration.categories.index(category)):
+            weights = self.weights[row, terms.places].astype(np.float64)
+            sums = np.append(np.bincount(terms.windows, weights, terms.window_count), weights[terms.is_first].sum())
+            logits = sums * self.scale[row] / lengths + self.bias[row]
+            numbers += [*of_windows(logits[:-1]), float(logits[-1])]
+        return Reading(*numbers)
 
-    def read_parts(self, text: str) -> Reading:
+    def read_parts(self, text: str, category: str) -> Reading:
         """Returns what the most harmful part of a whole text reads like: harmless text before the subject does not hide it.
 
         Of a text of more than `MOST_PARTS` parts, the first ones and the last are read.
@@ -190,13 +180,15 @@ class TextModel:
         starts = list(range(0, max(len(text), 1), MAX_CHARACTERS))
         if len(starts) > MOST_PARTS:
             starts = [*starts[: MOST_PARTS - 1], len(text) - MAX_CHARACTERS]
-        return max((self.read(text[at : at + MAX_CHARACTERS]) for at in starts), key=lambda reading: reading.mean)
+        parts = (self.read(text[at : at + MAX_CHARACTERS], category) for at in starts)
+        return max(parts, key=lambda reading: reading.total)
 
-    def telling(self, text: str, *, harmful: bool) -> tuple[str, ...]:
-        """Returns the terms of a text, at most `MOST_TERMS`, by which it reads most like a harmful or a harmless page."""
+    def telling(self, text: str, category: str, *, harmful: bool) -> tuple[str, ...]:
+        """Returns the terms of a text, at most `MOST_TERMS`, by which it reads most like a category or most harmless."""
         terms = terms_of(text)
         places, first = np.unique(terms.places, return_index=True)
-        says = self.weights[places].astype(np.int32) * (1 if harmful else -1)
+        rows = [0, 1 + self.calibration.categories.index(category)]
+        says = (self.scale[rows] if harmful else -self.scale[rows]) @ self.weights[np.ix_(rows, places)]
         strongest = [index for index in np.argsort(-says, kind="stable")[:MOST_TERMS].tolist() if says[index] > 0]
         return tuple(terms.shown(index) for index in sorted(first[strongest].tolist()))
 
@@ -214,26 +206,44 @@ class TextModel:
         version, weights, rarity, numbers = (arrays[name] for name in ("version", "weights", "rarity", "numbers"))
         if version.shape != (2,) or version.tolist() != [_VERSION, BITS]:
             raise ValueError("it is of another version")
-        if weights.shape != (1 << BITS,) or weights.dtype != np.int8 or rarity.shape != (1 << BITS,) or rarity.dtype != np.uint8:
+        calibration = Calibration.of(arrays)
+        rows = 1 + len(calibration.categories)
+        if rarity.shape != (1 << BITS,) or rarity.dtype != np.uint8 or rows << BITS > _MAX_FILE:
             raise ValueError("its weights are damaged")
-        if numbers.shape != (2,) or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
+        if weights.shape != (rows, np.count_nonzero(rarity)) or weights.dtype != np.int8:
             raise ValueError("its weights are damaged")
-        return cls(weights, rarity, float(numbers[0]), float(numbers[1]), Calibration.of(arrays))
+        if numbers.shape != (2, rows) or numbers.dtype != np.float64 or not np.isfinite(numbers).all():
+            raise ValueError("its weights are damaged")
+        placed = np.zeros((rows, 1 << BITS), np.int8)
+        placed[:, rarity > 0] = weights
+        return cls(placed, rarity, numbers[0], numbers[1], calibration)
 
 
-def packed(weights: NDArray[np.float64], rarity: NDArray[np.uint8], bias: float, calibration: Calibration) -> TextModel:
-    """Returns a model of weights float64[2 ** BITS], kept in a byte each; the few largest are cut off."""
-    known = np.abs(weights[weights != 0])
-    scale = max(float(np.quantile(known, _KEPT_WHOLE)) / 127.0, 1e-9) if len(known) else 1.0
-    small = np.clip(np.rint(weights / scale), -127, 127).astype(np.int8)
+def of_windows(logits: NDArray[np.float64]) -> list[float]:
+    """Returns mean, mean of the most harmful third, and the most of the log-odds of windows."""
+    logits = np.sort(logits)
+    third = -max(1, (len(logits) + 1) // 3)
+    return [float(logits.mean()), float(logits[third:].mean()), float(logits[-1])]
+
+
+def packed(
+    weights: NDArray[np.float64], rarity: NDArray[np.uint8], bias: NDArray[np.float64], calibration: Calibration
+) -> TextModel:
+    """Returns a model of weights float64[1 + categories, 2 ** BITS], kept in a byte each; the few largest are cut off."""
+    small = np.zeros(weights.shape, np.int8)
+    scale = np.ones(len(weights))
+    for row, of_row in enumerate(weights):
+        if (known := np.abs(of_row[of_row != 0])).size:
+            scale[row] = max(float(np.quantile(known, _KEPT_WHOLE)) / 127.0, 1e-9)
+        small[row] = np.clip(np.rint(of_row / scale[row]), -127, 127)
     return TextModel(small, rarity, scale, bias, calibration)
 
 
 def save(model: TextModel, path: Path) -> None:
-    """Writes a model, the same bytes for the same model."""
+    """Writes a model, the same bytes for the same model; of the weights those of known terms."""
     arrays = {
         "version": np.array([_VERSION, BITS]),
-        "weights": model.weights,
+        "weights": model.weights[:, model.rarity > 0],
         "rarity": model.rarity,
         "numbers": np.array([model.scale, model.bias]),
         **model.calibration.arrays(),

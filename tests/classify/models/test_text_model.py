@@ -19,6 +19,7 @@ from gatewayfilter.classify.models.calibration import (
     INPUTS,
     KINDS,
     LONG_TEXT,
+    OWN_SHARE,
     Calibration,
     Candidate,
     inputs_of,
@@ -30,7 +31,6 @@ from gatewayfilter.classify.models.text_model import (
     MAX_TERM,
     MOST_PARTS,
     MOST_TERMS,
-    NOTHING_READ,
     TEXT_MODEL_FILE,
     WINDOW,
     TextModel,
@@ -39,8 +39,9 @@ from gatewayfilter.classify.models.text_model import (
     terms_of,
     windows_of,
 )
+from gatewayfilter.classify.models.text_reading import NOTHING_READ, Reading
 from gatewayfilter.classify.page_form import PLAIN, Form, form_of
-from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER
+from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER, with_certainty
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
@@ -64,17 +65,21 @@ def trees(**changed: Any) -> DecisionTrees:
 def calibration(**changed: Any) -> Calibration:
     """Returns one in which the mean reading alone counts, with knots at 0, 1 and 2."""
     knots = np.repeat([[0.0], [1.0], [2.0]], KINDS * len(NAMES), axis=1)
-    return replace(Calibration(NAMES, trees(), knots), **changed)
+    return replace(Calibration(NAMES, trees(), knots, knots[2] + 1.0), **changed)
 
 
 def made(folder: Path, bias: float = 0.0, **words: float) -> TextModel:
-    """Writes and returns a model in which some words say that a text is harmful, or harmless if below zero."""
-    weights = np.zeros(1 << BITS)
+    """Writes and returns a model in which some words say that a text is harmful, or harmless if below zero.
+
+    They say half as much of the first category, and nothing of the second.
+    """
+    weights = np.zeros((1 + len(NAMES), 1 << BITS))
     rarity = np.zeros(1 << BITS, np.uint8)
     for word, weight in words.items():
-        weights[terms_of(word).places[0]] = weight
+        weights[0, terms_of(word).places[0]] = weight
+        weights[1, terms_of(word).places[0]] = weight / 2
         rarity[terms_of(word).places[0]] = 255
-    save(packed(weights, rarity, bias, calibration()), folder / TEXT_MODEL_FILE)
+    save(packed(weights, rarity, np.array([bias, bias / 2, 0.0]), calibration()), folder / TEXT_MODEL_FILE)
     model = TextModel.load(folder / TEXT_MODEL_FILE)
     assert model is not None
     return model
@@ -113,21 +118,32 @@ def test_a_long_text_is_read_in_windows() -> None:
 
 def test_a_reading_is_of_each_window(tmp_path: Path) -> None:
     model = made(tmp_path, offer=4.0, museum=-4.0)
-    one = model.read("offer")
-    assert one.mean == one.top == one.most == pytest.approx(4.0, abs=0.05)
-    both = model.read("offer " * WINDOW + "museum " * 2 * WINDOW)
+    one = model.read("offer", NAMES[0])
+    assert one.mean == one.top == one.most == one.joint == pytest.approx(4.0, abs=0.05)
+    both = model.read("offer " * WINDOW + "museum " * 2 * WINDOW, NAMES[0])
     assert both.most == pytest.approx(4.0, abs=0.05)
     assert both.mean < both.top <= both.most
-    assert model.read("unknown words only").mean == 0.0
-    assert model.read("") == NOTHING_READ
+    assert both.joint == pytest.approx(0.0, abs=0.05)  # each of both words counts once
+    assert model.read("unknown words only", NAMES[0]).mean == 0.0
+    assert model.read("", NAMES[0]) == NOTHING_READ
+
+
+def test_a_text_is_read_for_a_category(tmp_path: Path) -> None:
+    model = made(tmp_path, offer=4.0, bias=1.0)
+    first, second = (model.read("offer", name) for name in NAMES)
+    assert first[:4] == second[:4] == pytest.approx([5.0] * 4, abs=0.05)
+    assert first[4:] == pytest.approx([2.5] * 4, abs=0.05)
+    assert second[4:] == (0.0,) * 4
+    assert first.total == pytest.approx(7.5, abs=0.1)
 
 
 def test_harmless_text_before_the_subject_does_not_hide_it(tmp_path: Path) -> None:
     model = made(tmp_path, offer=4.0, museum=-4.0)
-    assert model.read_parts("museum " * 2_000).mean < 0
-    assert model.read_parts("museum " * 2_000 + "offer " * 600).mean > 0
-    assert model.read_parts("museum " * MAX_CHARACTERS * MOST_PARTS + "offer " * MAX_CHARACTERS).mean > 0  # the end is read, too
-    assert model.read_parts("") == NOTHING_READ
+    assert model.read_parts("museum " * 2_000, NAMES[0]).mean < 0
+    assert model.read_parts("museum " * 2_000 + "offer " * 600, NAMES[0]).mean > 0
+    end = model.read_parts("museum " * MAX_CHARACTERS * MOST_PARTS + "offer " * MAX_CHARACTERS, NAMES[0])
+    assert end.mean > 0
+    assert model.read_parts("", NAMES[0]) == NOTHING_READ
 
 
 @pytest.mark.parametrize(
@@ -146,8 +162,20 @@ def test_harmless_text_before_the_subject_does_not_hide_it(tmp_path: Path) -> No
     ],
 )
 def test_the_bundled_model_tells_offers_from_reports(bundled: TextModel, text: str, *, harmful: bool) -> None:
-    assert (bundled.read(text).mean > 0) == harmful
-    assert 0 < len(bundled.telling(text, harmful=harmful)) <= MOST_TERMS
+    assert (bundled.read(text, "fraud").mean > 0) == harmful
+    assert 0 < len(bundled.telling(text, "fraud", harmful=harmful)) <= MOST_TERMS
+
+
+def test_telling_terms_are_those_of_the_category() -> None:
+    weights, rarity = np.zeros((3, 1 << BITS)), np.zeros(1 << BITS, np.uint8)
+    chips, pills, news = terms_of("chips pills news").places[:3].tolist()
+    weights[0, [chips, pills, news]] = 1.0, 1.0, -1.0
+    weights[1, [chips, pills]] = 2.0, -2.0
+    weights[2, [chips, pills]] = -2.0, 2.0
+    model = packed(weights, rarity, np.zeros(3), calibration())
+    for category, term, other in (("gambling", "chips", "pills"), ("drugs", "pills", "chips")):
+        assert model.telling("chips pills news", category, harmful=True) == (term,)
+        assert set(model.telling("chips pills news", category, harmful=False)) == {other, "news"}
 
 
 @pytest.mark.slow
@@ -174,6 +202,7 @@ LEXICON = Lexicon(
     }
 )
 HARMFUL, DOUBTFUL, FINE = 3.0, 0.5, -3.0
+UNCLEAR = Reading(*[0.0] * 8)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +233,15 @@ def test_certainty_decides(tmp_path: Path, text: str, reading: float, strictness
     else:
         assert found.score == pytest.approx((OVER if category else UNDER) * found.limit)
         assert sum(hit.weight for hit in found.evidence) == pytest.approx(sum(found.scores.values()))
+
+
+@pytest.mark.parametrize(("reading", "category"), [(2.5, ""), (3.5, "drugs")])
+def test_a_passage_must_be_more_certain_than_a_page(tmp_path: Path, reading: float, category: str) -> None:
+    page = Page("http://site.example/", "http://site.example/", 200, {"content-type": "text/plain"}, b"drugs offer drugs sale")
+    text, found, _ = PageClassifier(LEXICON).by_words(page)
+    model = made(tmp_path, bias=reading)
+    assert with_certainty(found, LEXICON, text, model, Strictness.RELAXED).category == "drugs"
+    assert with_certainty(found, LEXICON, text, model).category == category
 
 
 def test_certainty_is_named_in_the_evidence(tmp_path: Path) -> None:
@@ -279,7 +317,7 @@ def test_the_scale_passes_through_its_knots() -> None:
     rising = [scale.scaled(odds, 0) for odds in np.linspace(-60, 60, 121)]
     assert rising == sorted(rising)
     assert 0 < rising[0] < 1e-9 < 1 - 1e-9 < rising[-1] <= 1
-    read = [scale.certainty(candidate(), mean, 0.0, 0.0) for mean in (-0.05, 1.05, 2.05)]
+    read = [scale.certainty(candidate(), NOTHING_READ._replace(mean=mean)) for mean in (-0.05, 1.05, 2.05)]
     assert read[0] == pytest.approx(BLOCKED_FROM[Strictness.STRICT], abs=0.03)
     assert read[1] >= BLOCKED_FROM[Strictness.STANDARD] > read[0]
     assert read[2] >= BLOCKED_FROM[Strictness.RELAXED] > read[1]
@@ -304,14 +342,23 @@ def test_a_tree_is_followed_as_it_was_grown() -> None:
         assert grown.sum_of(values.tolist()) == pytest.approx(total, abs=1e-4)
 
 
+def test_trees_of_a_category_count_beside_those_of_all() -> None:
+    own = replace(trees(), start=trees().start + 10.0)
+    scale = calibration(own={NAMES.index("drugs"): own})
+    for loaded in (scale, Calibration.of(scale.arrays())):
+        drugs, gambling = (loaded.odds(candidate(category=name), UNCLEAR) for name in ("drugs", "gambling"))
+        assert gambling == pytest.approx(calibration().odds(candidate(), UNCLEAR))
+        assert drugs - gambling == pytest.approx(10.0 * OWN_SHARE)
+
+
 def test_the_bundled_certainty_rises_with_the_words_and_the_reading(bundled: TextModel) -> None:
     scale = bundled.calibration
     for ideographic in (False, True):
         page = candidate(ideographic=ideographic)
-        read = [scale.odds(page, mean, mean, mean) for mean in np.linspace(-3, 3, 25)]
+        read = [scale.odds(page, Reading(*[mean] * 8)) for mean in np.linspace(-3, 3, 25).tolist()]
         assert read == sorted(read)
         assert read[0] < read[-1]
-        said = [scale.odds(page._replace(ratio=ratio, strong=ratio), 0.0, 0.0, 0.0) for ratio in np.linspace(0, 5, 21)]
+        said = [scale.odds(page._replace(ratio=ratio, strong=ratio), UNCLEAR) for ratio in np.linspace(0, 5, 21)]
         assert said == sorted(said)
 
 
@@ -332,7 +379,7 @@ def test_the_form_of_a_text() -> None:
 def test_any_text_has_a_form(text: str, ideographic: bool) -> None:  # noqa: FBT001  given by position
     form = form_of(text, ideographic=ideographic)
     assert np.isfinite(form).all()
-    assert len(inputs_of(candidate(form=form), 0, 0.0, 0.0, 0.0)) == len(INPUTS) == 15 + len(Form._fields)
+    assert len(inputs_of(candidate(form=form), 0, UNCLEAR)) == len(INPUTS) == 12 + len(Reading._fields) + len(Form._fields)
 
 
 def test_each_kind_of_page_has_knots_of_its_own() -> None:
@@ -345,12 +392,16 @@ def test_each_kind_of_page_has_knots_of_its_own() -> None:
     assert columns == list(range(KINDS * len(NAMES)))
 
 
+RARITY = np.tile(np.array([0, 255], np.uint8), 1 << BITS - 1)
+"""Every second term is known."""
+
+
 def arrays(**changed: Any) -> dict[str, Any]:
     right: dict[str, Any] = {
-        "version": np.array([3, BITS]),
-        "weights": np.zeros(1 << BITS, np.int8),
-        "rarity": np.zeros(1 << BITS, np.uint8),
-        "numbers": np.array([0.1, 0.0]),
+        "version": np.array([4, BITS]),
+        "weights": np.zeros((1 + len(NAMES), len(RARITY) // 2), np.int8),
+        "rarity": RARITY,
+        "numbers": np.array([[0.1] * 3, [0.0] * 3]),
         **calibration().arrays(),
     }
     return {name: value for name, value in (right | changed).items() if value is not None}
@@ -362,11 +413,15 @@ def arrays(**changed: Any) -> dict[str, Any]:
         {"version": np.array([1, BITS])},
         {"version": None},
         {"weights": np.zeros(7, np.int8)},
-        {"weights": np.zeros(1 << BITS, np.float32)},
+        {"weights": np.zeros((len(NAMES), len(RARITY) // 2), np.int8)},
+        {"weights": np.zeros((1 + len(NAMES), len(RARITY)), np.int8)},  # more than there are known terms
+        {"weights": np.zeros((1 + len(NAMES), len(RARITY) // 2), np.float32)},
         {"weights": np.array([{}, 1], dtype=object)},  # would be unpickled
-        {"rarity": np.zeros(1 << BITS, np.int8)},
-        {"numbers": np.array([np.nan, 0.0])},
-        {"numbers": np.array([0.1])},
+        {"rarity": RARITY.astype(np.int8)},
+        {"rarity": np.zeros(1 << BITS, np.uint8)},
+        {"rarity": RARITY[: 1 << 19]},
+        {"numbers": np.array([[np.nan] * 3, [0.0] * 3])},
+        {"numbers": np.array([0.1, 0.0])},
         {"categories": np.array(["drugs", "drugs"])},
         {"categories": np.array([1, 2])},
         {"categories": np.array(["drugs"])},
@@ -384,6 +439,10 @@ def arrays(**changed: Any) -> dict[str, Any]:
         {"leaves": np.full((len(STEPS), LEAVES), np.inf, np.float32)},
         {"knots": np.zeros((3, 8))},  # not ascending
         {"knots": np.zeros((2, 8))},
+        {"passages": np.zeros(3)},
+        {"passages": np.full(8, np.inf)},
+        {"drugs_start": np.array([0.0])},  # trees of a category that lack all else
+        {f"drugs_{name}": array[:1] if name == "limits" else array for name, array in trees().arrays().items()},
     ],
 )
 def test_a_damaged_model_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
@@ -394,8 +453,12 @@ def test_a_damaged_model_is_refused(tmp_path: Path, changed: dict[str, Any]) -> 
 
 def test_a_right_model_is_taken_and_none_is_none(tmp_path: Path) -> None:
     assert TextModel.load(tmp_path / TEXT_MODEL_FILE) is None
-    np.savez_compressed(tmp_path / TEXT_MODEL_FILE, **arrays())
-    assert TextModel.load(tmp_path / TEXT_MODEL_FILE) is not None
+    told = np.arange(3 * (len(RARITY) // 2)).reshape(3, -1).astype(np.int8)
+    np.savez_compressed(tmp_path / TEXT_MODEL_FILE, **arrays(weights=told))
+    model = TextModel.load(tmp_path / TEXT_MODEL_FILE)
+    assert model is not None
+    assert (model.weights[:, 1::2] == told).all()
+    assert not model.weights[:, ::2].any()
 
 
 def test_the_same_model_is_the_same_file(tmp_path: Path) -> None:
@@ -436,11 +499,12 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
 @limits(max_examples=50)
 @given(st.text(st.characters(exclude_categories=()), max_size=300))
 def test_any_text_is_read(bundled: TextModel, text: str) -> None:
-    reading = bundled.read(text)
+    reading = bundled.read(text, "gambling")
     assert np.isfinite(reading).all()
     assert reading.mean <= reading.top <= reading.most
+    assert reading.own_mean <= reading.own_top <= reading.own_most
 
 
 def test_a_long_text_is_bounded(bundled: TextModel) -> None:
     assert len(terms_of("a " * 1_000_000).words) <= MAX_CHARACTERS
-    assert all(len(term) <= MAX_TERM for term in bundled.telling("x" * 1_000_000, harmful=True))
+    assert all(len(term) <= MAX_TERM for term in bundled.telling("x" * 1_000_000, "gambling", harmful=True))
