@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,7 +189,7 @@ def test_a_store_of_authorities_that_cannot_be_read(machine: Patient) -> None:
     ],
 )
 @pytest.mark.parametrize("away", ["usr/lib/systemd/system", "etc/systemd/system/multi-user.target.wants"])
-def test_which_units_a_machine_needs(machine: Patient, sections: dict[str, object], level: Level, words: str, away: str) -> None:
+def test_which_units_a_machine_needs(machine: Patient, sections: dict[str, Any], level: Level, words: str, away: str) -> None:
     (machine.root / away / "gatewayfilter-gateway.service").unlink()
     subject = replace(patient(machine.settings.data_dir, **sections), root=machine.root, proc=machine.proc)
     found = host_checks.service(subject)
@@ -237,6 +238,6 @@ def test_whether_devices_come_through(
         return GatewayStatus(answer[0], (), (4,), (4,), answer[1], 0, fail_open=False, watched=False)
 
     monkeypatch.setattr(Gateway, "status", status)
-    sections = {"proxy": {"mode": "transparent", "listen": "[::]:8080"}, "gateway": {"lan": ["lan0"]}}
+    sections: dict[str, Any] = {"proxy": {"mode": "transparent", "listen": "[::]:8080"}, "gateway": {"lan": ["lan0"]}}
     found = host_checks.route(replace(patient(machine.settings.data_dir, **sections), proc=machine.proc))
     assert (found.level, words in found.words) == (level, True), found

@@ -23,7 +23,7 @@ HOME = From("192.0.2.1", "Firefox")
 
 @pytest.fixture
 def access(tmp_path: Path, store: Store, clock: Clock) -> DashboardAccess:
-    return DashboardAccess(Settings(data_dir=tmp_path), store, lambda _: None, clock)  # type: ignore[arg-type]
+    return DashboardAccess(Settings(data_dir=tmp_path), store, lambda _: None, clock)
 
 
 @pytest.mark.parametrize(
