@@ -1,4 +1,5 @@
 import fcntl
+import itertools
 import multiprocessing
 import random
 import stat
@@ -140,7 +141,8 @@ def test_the_oldest_go_first_and_evidence_stays(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_was_kept_just_now_stays_however_much_others_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, quick = WarcArchive(tmp_path, 2_000), WarcArchive(tmp_path, 2_000)
+    seconds = itertools.count(1_800_000_000.0)
+    slow, quick = WarcArchive(tmp_path, 2_000, lambda: next(seconds)), WarcArchive(tmp_path, 2_000, lambda: next(seconds))
     begun = slow.keep(PAGE, 1000.0)
     monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
     others = [quick.keep(PAGE, 1000.0) for _ in range(9)]
@@ -175,9 +177,10 @@ def test_no_other_process_removes_a_segment_before_it_is_held(tmp_path: Path, mo
 
 
 def test_a_process_that_ended_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun = WarcArchive(tmp_path, 2_000).keep(PAGE, 1000.0)
+    seconds = itertools.count(1_800_000_000.0)
+    begun = WarcArchive(tmp_path, 2_000, lambda: next(seconds)).keep(PAGE, 1000.0)
     monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
-    other = WarcArchive(tmp_path, 2_000)
+    other = WarcArchive(tmp_path, 2_000, lambda: next(seconds))
     for _ in range(9):
         other.keep(PAGE, 1000.0)
     assert other.read(begun) is None
