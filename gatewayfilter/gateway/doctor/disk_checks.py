@@ -163,7 +163,9 @@ def database(patient: Patient) -> Finding:
                 return error("database", f"It cannot be read: {fault}.", mend)
             answer = str(fault)
         if answer != "ok":
-            return error("database", f"It is damaged: {answer.splitlines()[0]}.", "stop the filter and put a backup in its place")
+            return error(
+                "database", f"It is damaged: {answer.splitlines()[0]}.", "stop the filter, then: gatewayfilter db repair"
+            )
     try:
         found = schema_status(url)
     except StoreError as fault:

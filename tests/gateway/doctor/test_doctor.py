@@ -127,6 +127,8 @@ def test_what_is_broken_on_the_disk_is_found(
 
 def test_a_database_that_cannot_be_read_is_not_called_damaged(state: Path) -> None:
     """On a disk that is read-only, or of another user's, a backup in its place mends nothing."""
+    damage_database(state)
+    assert disk_checks.database(patient(state)).mend == "stop the filter, then: gatewayfilter db repair"
     for path in state.glob("gatewayfilter.sqlite3*"):
         path.unlink()
     (state / "gatewayfilter.sqlite3").mkdir()
