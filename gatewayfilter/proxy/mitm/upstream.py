@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from h2.connection import H2Connection
 from mitmproxy.connection import Server
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 
 
@@ -95,6 +96,7 @@ INSTANCES: Final = (
     InstanceAttribute(
         H2Connection, "encoder", "bounded (mitm/http/header_table.py), compiled (mitm/fastpath/http2/hpack_codec.py)"
     ),
+    InstanceAttribute(BufferedH2Connection, "connection_window_updated", "once for a read (mitm/http/http2_bounds.py)"),
     InstanceAttribute(H2Connection, "_handle_data_on_closed_stream", "counts what is answered (mitm/http/http2_bounds.py)"),
     InstanceAttribute(H2Connection, "_stream_is_closed_by_reset", "counts what is answered (mitm/http/http2_bounds.py)"),
 )

@@ -4,6 +4,9 @@ h2 bounds the streams at once (100), a head when it is unpacked (64 kB), and the
 those frames, which mitmproxy raises to 128 kB, what is kept of streams that have ended (65,536 of each connection), and how
 often a client resets its requests, requires a reply (CVE-2023-44487 and its kind), or sends empty frames. h2 answers each frame
 of a stream that was reset with another reset, and makes no event of it: these frames are counted where h2 answers them.
+
+For each window that a client opens of the whole connection, mitmproxy looks at all streams that wait; a read may have thousands
+of these. Here it looks once.
 """
 
 from typing import Any, Final
@@ -46,12 +49,16 @@ class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
         ended._size_limit = _MOST_ENDED  # noqa: SLF001
         self._answer_late_data = connection._handle_data_on_closed_stream  # noqa: SLF001  h2 has no event for these frames
         self._was_reset = connection._stream_is_closed_by_reset  # noqa: SLF001
+        self._was_opened = False
+        self._send_waiting = connection.connection_window_updated
+        set_on(connection, "connection_window_updated", self._send_waiting_once)
         set_on(connection, "_handle_data_on_closed_stream", self._take_late_data)
         set_on(connection, "_stream_is_closed_by_reset", self._take_late_frame)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
         if isinstance(event, ResponseData):
             self.note_sent(len(event.data))
+        self._was_opened = False
         yield from super()._handle_event(event)
         if not isinstance(event, events.DataReceived) or "_handle_event" in vars(self):  # mitmproxy puts `done` there
             return
@@ -74,6 +81,12 @@ class BoundedHttp2Server(FrameBudget, PatientHttp2Server):
 
     def _calm_down(self, message: str) -> layer.CommandGenerator[None]:
         yield from self.protocol_error(message, h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
+
+    def _send_waiting_once(self) -> None:
+        """Sends what waits. When it is first called for a read, h2 has opened all windows that the read opens."""
+        if not self._was_opened:
+            self._was_opened = True
+            self._send_waiting()
 
     def _take_late_data(
         self, found: list[h2.events.Event], error: StreamClosedError, frame: DataFrame

@@ -91,11 +91,12 @@ def open_window(connection: BufferedH2Connection, stream_id: int, body: bytes, s
         return bool(window.closed)  # it is ignored then, too
     if window.outbound_flow_control_window + increment > _LARGEST_WINDOW:
         return False
+    was_open = window.outbound_flow_control_window > 0
     window.outbound_flow_control_window += increment
     if connection.stream_buffers:
         if stream_id:
             _send_waiting(connection, stream_id, sent)
-        else:
+        elif not was_open:  # else streams wait for their own windows
             _send_in_turns(connection, sent)
     return True
 

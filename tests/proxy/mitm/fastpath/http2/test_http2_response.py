@@ -1,12 +1,15 @@
 """Responses of HTTP/2: both ways say the same of each, and one that does not end as it should leaves nothing behind."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from mitmproxy import http
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 from gatewayfilter.proxy.master import LeanMaster
+from gatewayfilter.proxy.mitm.fastpath.http2 import frames
 from gatewayfilter.proxy.mitm.fastpath.steps import behind
 from gatewayfilter.proxy.mitm.http import frame_budget
 from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget
@@ -194,6 +197,35 @@ def test_pings_that_go_with_data_are_not_for_nothing(
     driver = walked(*ways, script)
     kinds = [frame[0] for frame in read(bytes(driver.sent[0 if downloads else 1])) if frame[0] in {"ping", "goaway"}]
     assert (kinds[:60], kinds[-1]) == (["ping"] * 60, "goaway")
+
+
+def test_windows_of_the_connection_open_no_stream_that_waits_for_its_own(
+    ways: tuple[asyncio.Runner, LeanMaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def noting(look: Callable[..., bool]) -> Callable[..., bool]:
+        def note(connection: BufferedH2Connection, number: int, *sent: list[bytes]) -> bool:
+            looked.append(number)
+            return look(connection, number, *sent)
+
+        return note
+
+    monkeypatch.setattr(frames, "_send_waiting", noting(frames._send_waiting))
+    monkeypatch.setattr(BufferedH2Connection, "stream_window_updated", noting(BufferedH2Connection.stream_window_updated))
+    script = Script.begun()
+    script.says("client", raw(4, 0, 0, b"\0\4\0\0\0\0"))
+    for number in (3, 5, 7):
+        script.says("client", script.client.head(number, ask()))
+        script.says("origin", script.origin.head(number, OK, end=False) + script.origin.data(number, b"ok", end=True))
+    script.says("client", *[raw(8, 0, 0, b"\0\0\0\1")] * 50)
+    opened = len(script.steps)
+    script.says("client", *(raw(8, 0, number, b"\0\0\0\2") for number in (3, 5, 7)))
+    before = Script(steps=script.steps[:opened])
+    walked(*ways, before)
+    assert len(looked) <= 2 * 3
+    sent = read(bytes(walked(*ways, script).sent[0]))
+    assert [frame[1] for frame in sent if frame[0] == "data" and frame[1] != 1] == [3, 5, 7]
 
 
 def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Runner, LeanMaster]) -> None:
