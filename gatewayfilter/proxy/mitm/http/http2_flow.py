@@ -130,6 +130,8 @@ class PatientHttp2Client(FrameBudget, Http2Client):
         connection.local_settings.acknowledge()
         self._acknowledge = connection.acknowledge_received_data
         self._owed: dict[int, int] = {}
+        self._hinted = 0
+        """The newest stream that had an interim response."""
         set_on(connection, "acknowledge_received_data", self._acknowledge_unless_full)
 
     def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
@@ -146,10 +148,17 @@ class PatientHttp2Client(FrameBudget, Http2Client):
 
     def handle_h2_event(self, event: h2.events.Event) -> layer.CommandGenerator[bool]:
         """Handles an event; returns whether the connection has ended."""
-        if is_call(event) and not self.may_cause(event):
+        if is_call(event) and not self._goes_with_request(event) and not self.may_cause(event):
             yield from self.protocol_error("too many frames for nothing", h2.errors.ErrorCodes.ENHANCE_YOUR_CALM)
             return True
         return (yield from super().handle_h2_event(event))
+
+    def _goes_with_request(self, event: h2.events.Event) -> bool:
+        """Returns whether each request may have an event once: a reset, after an early response, and an interim response."""
+        if isinstance(event, h2.events.InformationalResponseReceived) and (number := event.stream_id or 0) > self._hinted:
+            self._hinted = number
+            return True
+        return isinstance(event, h2.events.StreamReset)
 
     def owes(self, ours: int) -> bool:
         """Returns whether a stream of the origin waits for its window."""

@@ -199,6 +199,23 @@ def test_pings_that_go_with_data_are_not_for_nothing(
     assert (kinds[:60], kinds[-1]) == (["ping"] * 60, "goaway")
 
 
+@pytest.mark.parametrize("how", ["interim", "reset"])
+def test_an_origin_may_send_hints_and_end_early_for_each_request(
+    ways: tuple[asyncio.Runner, LeanMaster], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frame_budget, "CALLS_A_SECOND", 0.0)
+    monkeypatch.setattr(FrameBudget, "_calls_left", 10)
+    script = Script.begun()
+    for number in range(3, 3 + 2 * 40, 2):
+        script.says("client", script.client.head(number, ask(b"/page", b"POST"), end=how == "interim"))
+        before = script.origin.head(number, [(b":status", b"103")], end=False) if how == "interim" else b""
+        answer = script.origin.head(number, [(b":status", b"204")])
+        script.says("origin", before + answer + (raw(3, 0, number, bytes(4)) if how == "reset" else b""))
+    sent = walked(*ways, script).sent
+    assert len([frame for frame in read(bytes(sent[0])) if frame[0] == "head" and frame[2][0] == (b":status", b"204")]) == 40  # type: ignore[index]
+    assert [frame for frame in read(bytes(sent[1])) if frame[0] == "goaway"] == []
+
+
 def test_windows_of_the_connection_open_no_stream_that_waits_for_its_own(
     ways: tuple[asyncio.Runner, LeanMaster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
