@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from jinja2.meta import find_undeclared_variables
 
 from gatewayfilter.model import Classification, Evidence, Reason
 from tests.web.template_preview import HOSTILE, TEMPLATES, environment, page_context
@@ -121,6 +122,19 @@ def shown(file: str, call: str, text: str) -> str:
 
 
 CASES = [(file, call) for file, calls in CALLS.items() for call in calls]
+
+
+def test_macros_of_several_pages_use_what_every_page_has() -> None:
+    """What they use beside their arguments is taken when they are imported: before the content of a page is read."""
+    sources = {path.relative_to(TEMPLATES).as_posix(): path.read_text() for path in TEMPLATES.rglob("*.html")}
+    templates = environment()
+    shared = templates.globals.keys() | page_context().keys()
+    used = {
+        name: find_undeclared_variables(templates.parse(sources[name])) - shared
+        for name in {name for source in sources.values() for name in re.findall(r'from "([^"]+)" import', source)}
+    }
+    assert len(used) > 8
+    assert {name: names for name, names in used.items() if names} == {"learning/_review.html": {"queue", "refused"}}
 
 
 def test_every_macro_is_called() -> None:

@@ -1,5 +1,6 @@
 """`/review`: learned pages that wait for a person, with their text, the evidence in it and its arithmetic."""
 
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -25,7 +26,7 @@ from gatewayfilter.use_cases.review.review_tasks import (
 )
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Approver, Viewer
-from gatewayfilter.web.rendering.pages import is_partial, render
+from gatewayfilter.web.rendering.pages import is_partial, render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -75,10 +76,8 @@ QueueOfUrl = Annotated[Queue, Query()]
 @router.get("/review")
 def queue_page(request: Request, services: Services, _: Viewer, queue: QueueOfUrl) -> Response:
     """Shows the queue; beside it, on a wide screen, its first task."""
-    found = _read(services, queue)
-    first = found.tasks[0].task if found.tasks else None
-    context = _task_context(services, first) if first is not None else {"task": None}
-    return render(request, "learning/review.html", **_context(services, queue, found), **context, alone=False, refused="")
+    content = partial(_first_of_queue, services, queue)
+    return render_early(request, "learning/review.html", content, **_frame(services, queue), alone=False, refused="")
 
 
 @router.get("/review/{number}")
@@ -131,16 +130,11 @@ def _show(
     request: Request, services: WebServices, number: int, queue: Queue, *, status: int = 200, refused: str = ""
 ) -> Response:
     task = find_task(services.store, number)
-    found = _read(services, queue)
-    return render(
-        request,
-        "learning/review.html",
-        status,
-        **_context(services, queue, found),
-        **_task_context(services, task),
-        alone=True,
-        refused=refused,
-    )
+    frame = {**_frame(services, queue), "task": task, "alone": True, "refused": refused}
+    content = partial(_task_of_queue, services, queue, task)
+    if request.method == "GET":
+        return render_early(request, "learning/review.html", content, **frame)
+    return render(request, "learning/review.html", status, **{**frame, **content()})
 
 
 def _read(services: WebServices, queue: Queue) -> TaskPage:
@@ -154,21 +148,36 @@ def _following(services: WebServices, queue: Queue, number: int) -> list[int]:
     return numbers[at:] + numbers[:at]
 
 
-def _context(services: WebServices, queue: Queue, found: TaskPage) -> dict[str, Any]:
-    asked = {item.task.task_id: item.asked for item in found.tasks}
+def _first_of_queue(services: WebServices, queue: Queue) -> dict[str, Any]:
+    found = _read(services, queue)
+    first = found.tasks[0].task if found.tasks else None
+    return {**_context(services, queue, found), **(_task_context(services, first) if first is not None else {"task": None})}
+
+
+def _task_of_queue(services: WebServices, queue: Queue, task: ReviewTask) -> dict[str, Any]:
+    return {**_context(services, queue, _read(services, queue)), **_task_context(services, task)}
+
+
+def _frame(services: WebServices, queue: Queue) -> dict[str, Any]:
     decided = [int(number) for number in queue.decided.split(",") if number.isdecimal() and len(number) < 16][:_MOST_NAMED]
     last = [task for number in decided if (task := services.store.reviews.get(number)) is not None]
     return {
         "active": "review",
         "queue": queue,
+        "decided": last,
+        "undo_url": queue.url("/review/undo", tasks=",".join(str(task.task_id) for task in last)) if last else "",
+    }
+
+
+def _context(services: WebServices, queue: Queue, found: TaskPage) -> dict[str, Any]:
+    asked = {item.task.task_id: item.asked for item in found.tasks}
+    return {
         "groups": grouped(item.task for item in found.tasks),
         "asked": asked,
         "older": queue.url(after=write_position(found.after)) if found.after else "",
         "waiting": services.store.reviews.open_count(),
         "doubtful": services.store.reviews.open_count(doubtful=True),
         "categories": [entry.category_id for entry in services.categories],
-        "decided": last,
-        "undo_url": queue.url("/review/undo", tasks=",".join(str(task.task_id) for task in last)) if last else "",
     }
 
 
