@@ -199,4 +199,6 @@ function paint(hour) {
   hour.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
-if ("serviceWorker" in navigator && meta("csrf")) navigator.serviceWorker.register("/sw.js").catch(() => {});
+if ("serviceWorker" in navigator && meta("csrf")) {
+  navigator.serviceWorker.register(`/sw.js?language=${language.startsWith("zh") ? "zh" : "en"}`).catch(() => {});
+}
