@@ -18,8 +18,8 @@ _NEEDLESS: Final = re.compile(r"%(?:2[1246-9A-Fa-f]|3[0-9A-Ea-e]|[4-6][0-9A-Fa-f
 """Escapes of visible ASCII, except `%`, `?` and `#`, which change their meaning when unescaped."""
 _SLASHES: Final = re.compile(r"//+")
 _PARAMETERS: Final = re.compile(r";[^/]*")
-_LAST_MARKS: Final = re.compile(r"(?<=[^./])(?<!%20)(?<!%[01][0-9A-Fa-f])(?<!%7[Ff])(?:\.|%20|%[01][0-9A-Fa-f]|%7[Ff])++(?=/|$)")
-"""Anchored to the first of the marks: a search from each of them would take quadratic time."""
+_MARKS: Final = frozenset({"%20", "%7F", "%7f", *(f"%{high}{low}" for high in "01" for low in "0123456789ABCDEFabcdef")})
+"""Spaces and line ends that servers may leave away behind a segment, as they do dots."""
 _LAST_ESCAPES: Final = re.compile(r"%(?:20|[01][0-9A-Fa-f]|7[Ff])(?=[/;.]|$)")
 
 
@@ -33,8 +33,21 @@ def _cut(path: str) -> str:
     if ";" in path:
         path = _PARAMETERS.sub("", path)
     if "./" in path or "%" in path or path.endswith("."):
-        path = _LAST_MARKS.sub("", path)
+        path = "/".join([_without_marks(part) if part[-1:] == "." or part[-3:-2] == "%" else part for part in path.split("/")])
     return path
+
+
+def _without_marks(segment: str) -> str:
+    """Returns a segment without dots, spaces and line ends at its end; one that has nothing else keeps them."""
+    end = len(segment)
+    while end:
+        if segment[end - 1] == ".":
+            end -= 1
+        elif segment[max(end - 3, 0) : end] in _MARKS:
+            end -= 3
+        else:
+            return segment[:end]
+    return segment
 
 
 def _merged(path: str) -> str:
@@ -78,6 +91,6 @@ def spellings_of(url: Url) -> tuple[Url, ...]:
             other = parse_url(f"{begin}{text}{mark}{query}")
         except UrlError:  # not a path that can be requested
             continue
-        if other.key != url.key or len(other.text) != len(url.text):  # otherwise it differs only in the case of an escape
+        if len(other.text) != len(url.text) or other.key != url.key:  # otherwise it differs only in the case of an escape
             found[other.text] = other
     return tuple(found.values())
