@@ -201,10 +201,11 @@ class BatchDecider:
             if scan == SCANS_BLOCKS:
                 hits = dict(zip(with_hits.tolist(), found_in.values(), strict=True))
         tested = np.flatnonzero(tests)
-        pairs = [NO_PAIR if found.pair is None else found.pair for found in classes]
-        looked = self._tested_rows(batch, rows[tested], members[tested], classes)
+        some, of_some = _those_in_use(classes, members[tested])
+        looked = self._tested_rows(batch, rows[tested], of_some, some)
         looked.hits = [hits.get(place, NO_HITS) for place in tested.tolist()]
-        rules = np.array(first_of_each(adblock.blocks, [pair.blocks for pair in pairs], looked), np.int64)
+        between = [(found.pair or NO_PAIR).blocks for found in some]
+        rules = np.array(first_of_each(adblock.blocks, between, looked), np.int64)
         blocking = np.flatnonzero(rules >= 0)
         at, of = rows[tested[blocking]], members[tested[blocking]]
         excepted = self._excepted(batch, at, of, classes)
@@ -234,9 +235,10 @@ class BatchDecider:
         scanned = np.flatnonzero(np.array([pair.exceptions.scans for pair in of], np.bool_))
         found_in = self._literals_in(batch, rows[scanned], exceptions=True)
         hits = dict(zip(scanned[list(found_in)].tolist(), found_in.values(), strict=True))
-        looked = self._tested_rows(batch, rows[may], members[may], classes)
+        some, of_some = _those_in_use(classes, members[may])
+        looked = self._tested_rows(batch, rows[may], of_some, some)
         looked.hits = [hits.get(place, NO_HITS) for place in may.tolist()]
-        between = [(found.pair or NO_PAIR).exceptions for found in classes]
+        between = [(found.pair or NO_PAIR).exceptions for found in some]
         rules = first_of_each(self._state.adblock.exceptions, between, looked)
         return {row for row, rule in zip(rows[may].tolist(), rules, strict=True) if rule >= 0}
 
@@ -292,6 +294,12 @@ class BatchDecider:
             return False
         path, mark, query = url.key.partition("?")
         return may_be_listed(self._state.lists, digest_of(f"{path.rstrip('/')}{mark}{query}"))
+
+
+def _those_in_use(classes: list[RequestClass], members: NDArray[np.int64]) -> tuple[list[RequestClass], NDArray[np.int64]]:
+    """Returns the classes of some rows alone, and the number of each row's class among them: most classes need no test."""
+    used, numbers = np.unique(members, return_inverse=True)
+    return [classes[member] for member in used.tolist()], numbers
 
 
 def _in_parts(starts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[slice]:

@@ -105,13 +105,13 @@ class RuleIndex:
 
     def __init__(self, sections: SectionReader, table: RuleTable) -> None:
         self._table = table
-        self.tests = self._tests = table.tests
+        self.tests = table.tests
         self._hosts = NameTable(sections)
         self._host_rules = _postings(sections, table, self._hosts.count, by_host=True)
         literals = sections.names()
-        self.posted = self._literals = PostedMasks(table, _postings(sections, table, len(literals)))
-        self._in_url = self._literals.mask
-        self._few_in_url = self._literals.candidates() if self._literals.size <= FEW else ()
+        self.posted = PostedMasks(table, _postings(sections, table, len(literals)))
+        self._in_url = self.posted.mask
+        self._few_in_url = self.posted.candidates() if self.posted.size <= FEW else ()
         self.literals = make_scan(literals)
         self._scan, self._at = self.literals.find, self.literals.at
         self._sources: Mapping[str, int] = sections.numbered_names()
@@ -217,8 +217,8 @@ class RuleIndex:
         if len(hits) > MANY_HITS:
             hits = list({hit[at]: hit for hit in hits}.values())
         for hit in hits:
-            for mask, rule in self._literals[hit[at]]:
-                if mask & bits and (mask < NEEDS_TEST or (mask < CANCELLED and self._tests[rule](request, lowered, source))):
+            for mask, rule in self.posted[hit[at]]:
+                if mask & bits and (mask < NEEDS_TEST or (mask < CANCELLED and self.tests[rule](request, lowered, source))):
                     return rule
         return -1
 
@@ -230,12 +230,12 @@ class RuleIndex:
         if len(hits) > MANY_HITS:
             hits = list({hit[at]: hit for hit in hits}.values())
         for hit in hits:
-            for mask, rule in self._literals[hit[at]]:
+            for mask, rule in self.posted[hit[at]]:
                 if not mask & bits or self._table.source(rule) in off.sources:
                     continue
                 if mask & CANCELLED and rule not in off.restored:
                     continue
-                if not mask & NEEDS_TEST or self._tests[rule](request, lowered, source):
+                if not mask & NEEDS_TEST or self.tests[rule](request, lowered, source):
                     return rule
         return -1
 
@@ -270,7 +270,7 @@ class RuleIndex:
             if not mask & bits or rule in seen or self._table.is_off(rule, off_sources):
                 continue
             seen.add(rule)
-            if not mask & NEEDS_TEST or self._tests[rule](request, lowered, source):
+            if not mask & NEEDS_TEST or self.tests[rule](request, lowered, source):
                 yield rule
 
     def _candidates(self, host: str, lowered: str, bits: int, source: str) -> Iterator[tuple[int, int]]:
@@ -279,7 +279,7 @@ class RuleIndex:
         yield from ((masks[rule], rule) for key in keys for rule in self._host_rules.numbers(key))
         if self._in_url & bits:
             for hit in self._scan(lowered.encode()):
-                yield from self._literals[hit[self._at]]
+                yield from self.posted[hit[self._at]]
         keys = [key for name in (host_names(source) if source else ()) if (key := self._sources.get(name)) is not None]
         yield from ((masks[rule], rule) for key in keys for rule in self._source_rules.numbers(key))
         yield from ((masks[rule], rule) for rule in self._everywhere)
