@@ -1,5 +1,3 @@
-from collections.abc import Buffer
-
 def scan(
-    data: Buffer, offsets: Buffer
+    messages: list[bytes],
 ) -> tuple[int, bytearray, bytearray, bytes, bytearray, bytearray, list[list[bytes]], bytearray, bytearray, bytearray]: ...

@@ -48,14 +48,10 @@ def scan(messages: Sequence[bytes]) -> Scanned | None:
     """Returns what is simple among messages; `None` where nothing was compiled, or they are larger than 2 GB."""
     if _compiled is None:
         return None
-    offsets = np.zeros(len(messages) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, messages), np.int64, len(messages)), out=offsets[1:])
-    if offsets[-1] >= 1 << 31:
+    given, count = list(messages), len(messages)
+    if sum(map(len, given)) >= 1 << 31:
         return None
-    count = len(messages)
-    done, ends, named, urls, places, texts, words, times, numbers, has = _compiled.scan(
-        b"".join(messages), offsets.astype(np.int32)
-    )
+    done, ends, named, urls, places, texts, words, times, numbers, has = _compiled.scan(given)
     most = max(count, 1)
     columns: dict[str, Any] = {"url": pa.StringArray.from_buffers(done, pa.py_buffer(places), pa.py_buffer(urls))}
     for number, (name, values) in enumerate(zip(_TEXTS, words, strict=True), 1):

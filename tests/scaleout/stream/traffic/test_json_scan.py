@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,8 +137,19 @@ def test_many_words_of_one_hash_are_told_apart() -> None:
     assert scanned.batch["client"].to_pylist() == words * 2
 
 
-@pytest.mark.parametrize("offsets", [[0, 9], [5, 3], [-1, 2], [0, 2, 1]])
-def test_offsets_out_of_range_are_refused(offsets: list[int]) -> None:
+@pytest.mark.parametrize("message", [None, bytearray(b"{}"), "{}"])
+def test_what_is_no_bytes_is_refused(message: Any) -> None:
     assert _compiled is not None
-    with pytest.raises(ValueError, match="out of range"):
-        _compiled.scan(b"{}", np.array(offsets, np.int32))
+    with pytest.raises(TypeError):
+        _compiled.scan([b"{}", message])
+
+
+@pytest.mark.parametrize("place", range(70))
+def test_each_place_of_a_long_text_is_looked_at(place: int) -> None:
+    """Long texts are tested in blocks of bytes."""
+    text = "a" * 70
+    for odd in ("\\n", "\x7f", "\xe9"):
+        line = b'{"url": "' + f"{text[:place]}{odd}{text[place:]}".encode("latin-1") + b'"}'
+        scanned = scan([line, b'{"url": "' + text[:place].encode() + b'"}'])
+        assert scanned is not None
+        assert (scanned.left, scanned.batch["url"].to_pylist()) == ([0], [text[:place]])
