@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import Message, TopicPartition
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +29,7 @@ class UnreadableBatches:
 
     def are_messages(self, consumed: list[Message]) -> bool:
         """Returns whether all that was consumed are messages, and none is behind what was passed over: nearly always."""
-        # The library's errors cannot be compared with `None`: identity alone, in a list, which is faster than a generator.
-        return not self._told and all([message.error() is None for message in consumed])  # noqa: C419
+        return not self._told and not any(map(Message.error, consumed))  # the library's errors are true as all objects
 
     def passed(self, message: Message) -> int | None:
         """Returns the offset that is passed over, `None` for a message, and for a fault that is of no batch.

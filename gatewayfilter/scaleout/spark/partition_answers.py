@@ -125,7 +125,8 @@ class _Partition:
         rows = np.arange(len(values)) if whole else np.asarray(read.rows, np.int64)
         letters, records = [], None
         if wanted.output_topic:
-            letters = self._answering.letters(values, places, read, answered, decided, version)
+            spliced = self._answering.letters(values, places, read, answered, decided, version)
+            letters = [letter for run in spliced.runs() for letter in run]
         if wanted.folder:
             columns = [keys_of(places, rows), *read.batch.select(RECORD.names).columns, *decided.dictionaries(version)]
             stored = [_stored(column, of.type) for column, of in zip(columns, _STORED, strict=True)]

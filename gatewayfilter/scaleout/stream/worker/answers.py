@@ -12,7 +12,7 @@ import numpy as np
 
 from gatewayfilter.scaleout.stream.batch import VERDICT, decide_batch
 from gatewayfilter.scaleout.stream.counts import count_messages
-from gatewayfilter.scaleout.stream.worker.splicing import Letter, pack, splice
+from gatewayfilter.scaleout.stream.worker.splicing import Letter, Spliced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,13 +64,13 @@ class Answers:
     """What a batch gives.
 
     Attributes:
-        decided: messages with key and value: the records with their verdicts.
-        dead: likewise: what held no request, with the reason.
+        decided: the records with their verdicts, to be made into messages.
+        dead: messages with key and value: what held no request, with the reason.
         counts: likewise, one for each window.
         records: how many were decided; `blocked` of them.
     """
 
-    decided: list[Letter] = field(default_factory=list)
+    decided: list[Spliced] = field(default_factory=list)
     dead: list[Letter] = field(default_factory=list)
     counts: list[Letter] = field(default_factory=list)
     records: int = 0
@@ -132,7 +132,7 @@ class Answering:
         is_blocked = decided.blocked
         answers.blocked = int(is_blocked.sum())
         wanted = np.flatnonzero(is_blocked if self.blocked_only else decided.numbers < known)
-        answers.decided = self.letters(values, places, read, wanted, decided, rules.version)
+        answers.decided.append(self.letters(values, places, read, wanted, decided, rules.version))
         if self.window_s and answers.records:
             for start, text in count_messages(read.batch, decided, self.window_s, now, rules.version):
                 answers.counts.append({"key": b"%b/%d" % (places.key(0), start), "value": text})
@@ -140,7 +140,7 @@ class Answering:
 
     def letters(
         self, values: Sequence[bytes], places: Places, read: ReadLines, wanted: NDArray[np.int64], decided: Decided, version: str
-    ) -> list[Letter]:
+    ) -> Spliced:
         """Returns the answers to wanted rows: the record as it came, or its fields, with the verdict behind.
 
         Args:
@@ -171,9 +171,7 @@ class Answering:
         keys: tuple[list[bytes], list[int]] = (
             (prefixes, offsets) if every else ([prefixes[row] for row in at], [offsets[row] for row in at])
         )
-        if self.together > 1:
-            return pack(texts, braces, behind, *keys, self.together)
-        return splice(texts, braces, behind, *keys)
+        return Spliced(texts, braces, behind, *keys, self.together)
 
 
 @lru_cache(maxsize=4_096)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from gatewayfilter.errors import GatewayFilterError, SnapshotError
 from gatewayfilter.scaleout.stream.worker.answers import Places
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from threading import Event
 
-    from confluent_kafka import Message, TopicPartition
+    from confluent_kafka import TopicPartition
 
     from gatewayfilter.scaleout.stream.rule_set import RuleFolder, RuleSet
     from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers
@@ -147,8 +147,8 @@ class StreamWorker:
             consumer.close()
 
     def _answer_all(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> None:
-        values = [message.value() or b"" for message in messages]
-        places = Places(self._partitions(messages), [message.offset() or 0 for message in messages])
+        values = [value or b"" for value in map(Message.value, messages)]
+        places = Places(self._partitions(messages), [offset or 0 for offset in map(Message.offset, messages)])
         rules = self._rules_in_force()
         began = time.process_time()
         answers = self._answering.answer(values, places, rules, time.time())
@@ -166,7 +166,7 @@ class StreamWorker:
     def _partitions(self, messages: list[Message]) -> list[tuple[str, int]]:
         """Returns topic and partition of messages, one object for each partition."""
         incoming = self._options.topics.incoming
-        numbers = [message.partition() or 0 for message in messages]
+        numbers = [number or 0 for number in map(Message.partition, messages)]
         if len(incoming) == 1 and not incoming[0].startswith("^"):  # not a pattern: the name need not be made for each message
             known = {number: (incoming[0], number) for number in set(numbers)}
             return [known[number] for number in numbers]
@@ -174,7 +174,9 @@ class StreamWorker:
 
     def _send(self, producer: Producer, answers: Answers) -> None:
         topics = self._options.topics
-        for topic, letters in ((topics.decided, answers.decided), (topics.dead, answers.dead), (topics.counts, answers.counts)):
+        for run in (run for spliced in answers.decided if topics.decided for run in spliced.runs()):
+            _produce(producer, topics.decided, run)
+        for topic, letters in ((topics.dead, answers.dead), (topics.counts, answers.counts)):
             if topic and letters:
                 _produce(producer, topic, letters)
 

@@ -15,6 +15,7 @@ from gatewayfilter.scaleout.stream.deciding import RecordDecider
 from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers, Places
+from gatewayfilter.scaleout.stream.worker.splicing import Letter
 
 
 def _rules() -> RuleSet:
@@ -34,6 +35,10 @@ def _answer(values: list[bytes], rules: RuleSet = RULES, **options: Any) -> Answ
     )
 
 
+def _decided(answers: Answers) -> list[Letter]:
+    return [letter for spliced in answers.decided for run in spliced.runs() for letter in run]
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -45,7 +50,7 @@ def _answer(values: list[bytes], rules: RuleSet = RULES, **options: Any) -> Answ
     ],
 )
 def test_a_verdict_is_added_once(value: bytes) -> None:
-    (answer,) = _answer([value]).decided
+    (answer,) = _decided(_answer([value]))
     pairs = json.loads(answer["value"], object_pairs_hook=list)
     assert len(dict(pairs)) == len(pairs)
     found = dict(pairs)
@@ -61,21 +66,21 @@ def test_dead_letters_and_counts() -> None:
         b'{"url": "http://a/"}',
     ]
     answers = _answer(values)
-    assert (answers.records, answers.blocked, len(answers.decided)) == (2, 1, 2)
+    assert (answers.records, answers.blocked, len(_decided(answers))) == (2, 1, 2)
     assert [json.loads(letter["value"])["offset"] for letter in answers.dead] == [1, 2]
     first, second = (json.loads(count["value"]) for count in answers.counts)
     assert (first["window"], second["window"]) == (60, 120)
     assert first["counts"]["network"] == {"192.0.2.0/24": [1, 1]}
     assert first["counts"]["rule"] == {"black: .bad.test": [1, 1]}
     assert second["counts"]["host"] == {"a": [1, 0]}
-    assert len(_answer(values, blocked_only=True).decided) == 1
+    assert len(_decided(_answer(values, blocked_only=True))) == 1
 
 
 def test_answers_of_several_records_are_those_of_single_ones() -> None:
     values = [b'{"url": "http://h%d.test/"}' % number for number in range(5)] + [
         b'{"url":\n"http://bad.test/", "user": "\xc3\xa9"}'
     ]
-    single, several = _answer(values).decided, _answer(values, together=4).decided
+    single, several = _decided(_answer(values)), _decided(_answer(values, together=4))
     lines = [json.loads(line) for letter in several for line in letter["value"].splitlines()]
     assert lines == [json.loads(letter["value"]) for letter in single]
     assert [letter["key"] for letter in several] == [PLACES.key(0), PLACES.key(4)]
@@ -110,14 +115,14 @@ def test_a_poison_message_is_found_and_the_others_are_answered() -> None:
     values = [b'{"url": "http://h%d.test/"}' % number for number in range(100)]
     values[37] = b'{"url": "http://poison.test/"}'
     answers = _answer(values, RuleSet("v", _Faulty(), _UNDECIDED))
-    assert len(answers.decided) == 99
+    assert len(_decided(answers)) == 99
     (letter,) = (json.loads(letter["value"]) for letter in answers.dead)
     assert (letter["offset"], letter["error"]) == (37, "internal error: RuntimeError: unexpected")
 
 
 def test_other_formats_are_answered_as_json() -> None:
     line = b"1795436341.460 69 127.0.0.1 TCP_MISS/200 300 GET http://bad.test/a.js - HIER_DIRECT/127.0.0.1 text/javascript"
-    (answer,) = _answer([line], reader=reader_of(TrafficFormat.SQUID), splices=False).decided
+    (answer,) = _decided(_answer([line], reader=reader_of(TrafficFormat.SQUID), splices=False))
     assert json.loads(answer["value"])["action"] == "block"
     assert json.loads(answer["value"])["status"] == 200
 

@@ -51,3 +51,15 @@ def test_several_records_of_a_message_are_lines(pack: Callable[..., list[splicin
     lines = [letter["value"].split(b"\n") for letter in found]
     assert lines == [[b'{"a":  1, "v":0}', b'{"b":2, "v":0}'], [b'{"c":3, "v":0}'], [b'{"dddddddddddd":4, "v":0}']]
     assert [letter["key"][-1:] for letter in found] == [b"7", b"9", b"a"]
+
+
+@pytest.mark.parametrize("together", [1, 7])
+def test_runs_have_the_letters_of_all_rows(together: int) -> None:
+    count = 2 * splicing.RUN + 3
+    values = [b'{"n":%d}' % number for number in range(count)]
+    braces = [len(value) - 1 for value in values]
+    rows = (values, braces, [b', "v":0}'] * count, [b"p"] * count, list(range(count)))
+    runs = list(splicing.Spliced(*rows, together).runs())
+    whole = splicing.splice(*rows) if together == 1 else splicing.pack(*rows, together)
+    assert [letter for run in runs for letter in run] == whole
+    assert len(runs) == 3
