@@ -1,5 +1,6 @@
 """Compiled twin of plain_urls._read: one pass over the bytes of each URL."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memcpy, memset
 
 cdef enum:
@@ -11,6 +12,8 @@ cdef enum:
     OTHER_KEY = 4
     LONGEST_URL = 65536
     LONGEST_HOST = 255
+    DULL_PATH = 8
+    DULL_QUERY = 16
 
 cdef unsigned char[256] KINDS
 cdef signed char[256] HEX
@@ -29,6 +32,11 @@ cdef void set_up():
     KINDS[39] |= IN_PATH  # an apostrophe
     for code in b"?{}^\\`":
         KINDS[code] |= IN_QUERY
+    for code in range(256):
+        if KINDS[code] & IN_PATH and code not in (37, 46, 47, 59):
+            KINDS[code] |= DULL_PATH
+        if KINDS[code] & IN_QUERY and code != 37:
+            KINDS[code] |= DULL_QUERY
     for code in b"abcdefghijklmnopqrstuvwxyz0123456789._-":
         KINDS[code] |= IN_HOST
     for code in range(10):
@@ -96,7 +104,21 @@ cdef int flags_of(const unsigned char* url, Py_ssize_t path, Py_ssize_t end) noe
     cdef Py_ssize_t at = path
     cdef int flags = 0, high, low, value, kind = IN_PATH
     cdef unsigned char code, last = 0
+    cdef const unsigned char* here = url + at
     while at < end:
+        here = url + at
+        if kind == IN_PATH:
+            while here < url + end and KINDS[here[0]] & DULL_PATH:
+                here += 1
+            if here > url + at:
+                at, last = here - url, here[-1]
+                continue
+        else:
+            while here < url + end and KINDS[here[0]] & DULL_QUERY:
+                here += 1
+            at = here - url
+            if at == end:
+                break
         code = url[at]
         if not KINDS[code] & kind:
             if kind == IN_PATH and code == 63:
@@ -167,16 +189,15 @@ def read(const unsigned char[::1] data not None, const int[::1] offsets not None
     heads = bytearray(4 * count)
     marks = bytearray(count)
     digests = bytearray(16 * count if hashed else 0)
-    lowered = bytearray(offsets[count] - offsets[0] + count)
+    lowered = PyBytes_FromStringAndSize(NULL, offsets[count] - offsets[0] + count)  # written as a whole below
     names = {}
     if not count:
-        return bytes(heads), bytes(marks), bytes(digests), bytes(lowered), []
+        return bytes(heads), bytes(marks), bytes(digests), lowered, []
     cdef int[::1] head_of = memoryview(heads).cast("i")
     cdef unsigned char[::1] mark_of = marks
     cdef unsigned char[::1] digest_of = digests
-    cdef unsigned char[::1] small = lowered
     cdef const unsigned char* text = &data[0] if size else NULL
-    cdef unsigned char* low = &small[0]
+    cdef unsigned char* low = <unsigned char*>PyBytes_AS_STRING(lowered)
     for row in range(count):
         begin, end = offsets[row], offsets[row + 1]
         lower(low + out, text + begin, end - begin)
@@ -205,7 +226,7 @@ def read(const unsigned char[::1] data not None, const int[::1] offsets not None
         mark_of[row] = flags
         if hashed and not flags & OTHER_KEY:
             md5(text + begin + scheme, end - begin - scheme, &digest_of[16 * row])
-    return bytes(heads), bytes(marks), bytes(digests), bytes(lowered), list(names)
+    return bytes(heads), bytes(marks), bytes(digests), lowered, list(names)
 
 
 cdef Py_ssize_t scheme_of(const unsigned char* text, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
