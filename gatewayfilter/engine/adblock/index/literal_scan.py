@@ -81,7 +81,7 @@ class LiteralScan(NamedTuple):
             for number, hit in zip(numbers.tolist(), hits, strict=True):
                 together.setdefault(number, []).append(hit)
             for number, of in together.items():
-                found[number] = self._few(of)
+                found[number] = of if len(of) <= MANY_HITS else self._few(of)
             first = last
         return found
 
@@ -90,10 +90,10 @@ class LiteralScan(NamedTuple):
     ) -> dict[int, list[tuple[int, ...]]]:
         pieces = zip(begins.tolist(), ends.tolist(), strict=True)
         hits_in = ((number, self.find(text[begin:end])) for number, (begin, end) in enumerate(pieces))
-        return {number: self._few(list(hits)) for number, hits in hits_in if hits}
+        return {number: list(hits) if len(hits) <= MANY_HITS else self._few(hits) for number, hits in hits_in if hits}
 
-    def _few(self, hits: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        return list({hit[self.at]: hit for hit in hits}.values()) if len(hits) > MANY_HITS else hits
+    def _few(self, hits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        return list({hit[self.at]: hit for hit in hits}.values())
 
 
 def _no_hits(text: bytes) -> Sequence[tuple[int, ...]]:  # noqa: ARG001  # the signature of a search
