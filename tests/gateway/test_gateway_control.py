@@ -218,7 +218,7 @@ class TestWatchdog:
         assert gateway.status().state is GatewayState.UP
         answers = False
         looks = 0
-        while gateway.status().state is GatewayState.UP:
+        while gateway.status().state is GatewayState.UP and looks <= ASK_EVERY + UNANSWERED:
             watchdog.look()
             looks += 1
         assert gateway.status().state is GatewayState.OPEN

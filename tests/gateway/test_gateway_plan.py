@@ -209,7 +209,7 @@ def test_networks_are_written_as_the_kernel_lists_them() -> None:
 @pytest.mark.parametrize(("key", "also"), [("bypass_devices", " or a hardware address"), ("bypass_destinations", "")])
 def test_what_may_stand_in_a_list_is_told(key: str, also: str) -> None:
     with pytest.raises(GatewayError, match=f"^gateway.{key}: 'nas' is not an address, a network{also}$"):
-        make_plan(settings(**dict[str, Any]({key: ["nas"]})))
+        make_plan(settings("[::]:8080", "transparent", **{key: ["nas"]}))
 
 
 def test_a_digest_is_short_and_of_the_whole_ruleset() -> None:

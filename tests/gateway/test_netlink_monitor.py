@@ -70,3 +70,8 @@ def test_without_a_kernel_that_tells_it_only_waits(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(socket, "AF_NETLINK", raising=False)
     with NetlinkMonitor() as news:
         assert news.wait(0.0) is False
+
+
+@pytest.mark.parametrize("size", range(17))
+def test_messages_begin_at_multiples_of_four_bytes(size: int) -> None:
+    assert list(kinds(message(MADE, bytes(size)) + message(DELETED) + message(MADE))) == [MADE, DELETED, MADE]

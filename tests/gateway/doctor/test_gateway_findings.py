@@ -112,9 +112,10 @@ def test_names_are_looked_up_as_the_filter_does(state: Path, monkeypatch: pytest
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     failed = network_checks.dns(patient(state))
     assert (failed.level, failed.words) == (ERROR, "example.com cannot be looked up: temporary failure in name resolution.")
-    ended = threading.Event()
+    ended, daemons = threading.Event(), list[bool]()
 
     def wait(*_: object, **__: object) -> list[Any]:
+        daemons.append(threading.current_thread().daemon)
         ended.wait(10)
         raise socket.gaierror
 
@@ -123,6 +124,7 @@ def test_names_are_looked_up_as_the_filter_does(state: Path, monkeypatch: pytest
     late = network_checks.dns(patient(state))
     ended.set()
     assert (late.level, late.words) == (ERROR, "example.com was not looked up within 0 s.")
+    assert daemons == [True]  # the doctor ends without it
 
 
 def test_any_free_port_is_taken_at_the_start(state: Path) -> None:

@@ -1,8 +1,11 @@
 """The bedtime of one client, whatever policy it had or shared before."""
 
+from typing import cast
+
 import pytest
 
 from gatewayfilter.errors import PolicyError
+from gatewayfilter.interfaces import PolicyStore
 from gatewayfilter.model import (
     ALL_DAYS,
     Client,
@@ -34,7 +37,7 @@ class Items:
 
 
 def _bedtimes(items: Items) -> Bedtimes:
-    return Bedtimes(items, lambda: 7.0)  # type: ignore[arg-type]
+    return Bedtimes(cast("PolicyStore", items), lambda: 7.0)
 
 
 def schedule(name: str, policy: str, effect: ScheduleEffect = ScheduleEffect.BLOCK_ALL, target: str = "") -> Schedule:
