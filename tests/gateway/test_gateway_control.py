@@ -127,6 +127,8 @@ def test_forwarding_that_was_switched_off_is_told(gateway: Gateway, kernel: Fake
     gateway.up()
     kernel.switches[FORWARD] = "0"
     assert gateway.status().problems == ("the kernel does not forward IPv4: gateway up switches it on",)
+    assert gateway.up() is True
+    assert (gateway.status().problems, gateway.up()) == ((), False)
 
 
 COUNTED = """

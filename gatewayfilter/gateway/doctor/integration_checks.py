@@ -9,6 +9,8 @@ from gatewayfilter.config import split_address
 from gatewayfilter.gateway.doctor.finding import Finding, Patient, error, fine, note, warning
 
 _SILENT_S: Final = 30.0
+_PATIENCE_S: Final = 2.0
+"""For a connection on this machine."""
 
 
 def squid_helper(patient: Patient) -> Finding:
@@ -42,7 +44,7 @@ def icap(patient: Patient) -> Finding:
         return note(check, "The process that decides for other proxies does not run.", "gatewayfilter run")
     host, port = split_address(listen)
     try:
-        socket.create_connection((_reachable(host), port), 2).close()
+        socket.create_connection((_reachable(host), port), _PATIENCE_S).close()
     except OSError as fault:
         return error(
             check, f"Nothing answers on {listen}: {fault.strerror or fault}.", "see the log: journalctl -u gatewayfilter"
@@ -78,7 +80,7 @@ def _reachable(host: str) -> str:
 
 def _answers(path: str) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(2)
+        probe.settimeout(_PATIENCE_S)
         try:
             probe.connect(path)
         except PermissionError:

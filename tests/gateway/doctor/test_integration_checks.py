@@ -2,7 +2,7 @@
 
 import socket
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -112,3 +112,18 @@ def test_what_is_no_socket_serves_nobody(state: Path, tmp_path: Path, monkeypatc
         says(state, "integration")
         subject = patient(state, helper={"socket": tmp_path / "other.sock"})
         assert integration_checks.squid_helper(subject).level is Level.OK  # another user's
+
+
+def test_a_socket_that_takes_no_connection_is_not_waited_for(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h.sock"
+    monkeypatch.setattr(integration_checks, "_PATIENCE_S", 0.05)
+    says(state, "integration")
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(path))
+        listener.listen(0)
+        stack.enter_context(socket.socket(socket.AF_UNIX)).connect(str(path))  # all that may wait
+        found = integration_checks.squid_helper(patient(state, helper={"socket": path}))
+    assert (found.level, "Nothing serves" in found.words) == (Level.ERROR, True)
