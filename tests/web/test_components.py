@@ -18,8 +18,6 @@ VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "rect", "use"
 CALLS = {
     "icons.html": ("icon(text)", "icon('log', text, text)", "initial(text)", "initial(text, text)"),
     "words.html": (
-        "list_title({'title': text, 'item': {'definition': {'bundled': false}}})",
-        "list_title({'title': text, 'item': {'definition': {'bundled': true, 'category': text}}})",
         "outcome_kind(text, text)",
         "outcome_word(text)",
         "outcome(text, text)",
