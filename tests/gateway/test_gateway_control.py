@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -16,16 +15,6 @@ from tests.gateway.gateway_fakes import FakeKernel
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
 OPENING = GatewayPlan(lan=("lan0",), proxy_port=8080, fail_open=True)
 FORWARD = "net/ipv4/ip_forward"
-
-
-@pytest.fixture
-def kernel() -> FakeKernel:
-    return FakeKernel()
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> RuntimeStateFile:
-    return RuntimeStateFile(tmp_path / "run")
 
 
 @pytest.fixture

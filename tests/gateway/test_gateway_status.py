@@ -1,6 +1,5 @@
 """What the status of a gateway tells, and what up and down make of a kernel that does not keep what it is given."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,16 +14,6 @@ from tests.gateway.gateway_fakes import FakeKernel
 PLAN = GatewayPlan(lan=("lan0",), proxy_port=8080)
 OPENING = GatewayPlan(lan=("lan0",), proxy_port=8080, fail_open=True)
 FORWARD6 = "net/ipv6/conf/all/forwarding"
-
-
-@pytest.fixture
-def kernel() -> FakeKernel:
-    return FakeKernel()
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> RuntimeStateFile:
-    return RuntimeStateFile(tmp_path / "run")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -19,16 +18,6 @@ from gatewayfilter.gateway.watchdog import OPEN_AFTER, POLL_S, Watchdog, until_t
 from tests.gateway.gateway_fakes import FakeKernel
 
 OPENING = GatewayPlan(lan=("lan0",), proxy_port=8080, fail_open=True)
-
-
-@pytest.fixture
-def kernel() -> FakeKernel:
-    return FakeKernel()
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> RuntimeStateFile:
-    return RuntimeStateFile(tmp_path / "run")
 
 
 @pytest.fixture
