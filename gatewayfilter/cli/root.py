@@ -121,6 +121,7 @@ class _Root(FilterGroup):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         _keep_current_folder_out()
+        _calculate_in_one_thread()
         code = run_to_exit_code(lambda: super(_Root, self).main(args, prog_name, complete_var, standalone_mode=False, **extra))
         sys.exit(code)
 
@@ -133,6 +134,11 @@ class _Root(FilterGroup):
             _drop_output()
             return READER_GONE
         return result
+
+
+def _calculate_in_one_thread() -> None:
+    """Keeps numpy's BLAS from starting a thread a core in each process, which spin for 50 ms: sums here are short."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _keep_current_folder_out() -> None:

@@ -167,6 +167,19 @@ def test_shell_completion_offers_commands() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("given", "threads"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, min(2, os.cpu_count() or 1))])
+def test_a_command_calculates_in_one_thread_unless_told_otherwise(given: dict[str, str], threads: int) -> None:
+    code = (
+        "from pathlib import Path\nfrom gatewayfilter.cli import main\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass\n"
+        "import numpy\nprint(len(list(Path('/proc/self/task').iterdir())))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"} | given
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout.splitlines()[-1]) == threads
+
+
+@pytest.mark.slow
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
     folder, ran = tmp_path / "current", tmp_path / "ran"
     ran.mkdir()
