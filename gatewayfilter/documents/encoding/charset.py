@@ -138,7 +138,8 @@ def _strict_utf8(body: bytes) -> Decoded | None:
         text, _ = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
         return None
-    return Decoded(without_zeros(text), "utf-8")
+    # In bytes a zero is found twenty times as fast as in wide characters, half of which are zero bytes.
+    return Decoded(without_zeros(text) if b"\0" in body else text, "utf-8")
 
 
 def _most_plausible(body: bytes, labels: list[str]) -> str:
