@@ -54,6 +54,14 @@ class PageArchive(Protocol):
         """
         ...
 
+    def pack(self, page: Page, fetched_at: float) -> bytes:
+        """Returns a page as it lies in the archive, for `append`: work for the processor alone."""
+        ...
+
+    def append(self, record: bytes) -> str:
+        """Appends a page that was packed: work for the disk alone. Returns and raises what `keep` does."""
+        ...
+
     def read(self, reference: str) -> Page | None:
         """Returns a page, `None` when it was evicted or its segment is damaged."""
         ...

@@ -1,7 +1,8 @@
 """The buffer between fetching and scanning, and the evidence of what was blocked: pages are kept in the archive.
 
 A page goes from the fetcher to the scanner in memory, and to the disk beside: nothing waits for the disk. Only when the scanner
-lags, pages that are not urgent stay on the disk alone until it has caught up.
+lags, pages that are not urgent stay on the disk alone until it has caught up. A page is packed where it is judged, while it is in
+that processor's cache; a thread of its own writes it.
 
 Source: [url-filter] file buffer; [page-dedup steps 1-2].
 Deviation: the paper's scanner always reads from the buffer; here a user's first visit never waits for a disk.
@@ -24,7 +25,7 @@ from gatewayfilter.telemetry import Counters
 _log = logging.getLogger(__name__)
 
 MOST_BESIDE = 64
-"""Pages in memory that wait for the disk; beyond it pages are judged without being archived, and counted."""
+"""Packed pages that wait for the disk; beyond it pages are judged without being archived, and counted."""
 MOST_BACKLOG = 5_000
 """Pages that wait on the disk to be scanned; beyond it fetching waits for the scanner."""
 
@@ -173,12 +174,16 @@ class PageBuffer:
         if not self._beside.acquire(blocking=False):
             self._counters.add("archive_failures")
             return None
-        return self._disk.submit(self._keep, page)
+        try:
+            return self._disk.submit(self._keep, self._archive.pack(page, self._clock()))
+        except BaseException:
+            self._beside.release()
+            raise
 
-    def _keep(self, page: Page) -> str:
+    def _keep(self, record: bytes) -> str:
         """Returns the reference, `""` when the page could not be written."""
         try:
-            reference = self._archive.keep(page, self._clock())
+            reference = self._archive.append(record)
         except OSError as error:
             self._counters.add("archive_failures")
             _log.warning("cannot archive a page: %s", error.strerror)

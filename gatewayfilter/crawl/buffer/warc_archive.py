@@ -54,6 +54,7 @@ class WarcArchive:
         self._clock = clock
         self._pins = EvidenceIndex(folder / "pins.jsonl")
         self._lock = threading.Lock()
+        self._packing = threading.Lock()
         self._current: Path | None = None
         self._release: Callable[[], object] = _hold_nothing
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
@@ -64,16 +65,29 @@ class WarcArchive:
         Raises:
             OSError: it could not be written.
         """
+        return self.append(self.pack(page, fetched_at))
+
+    def pack(self, page: Page, fetched_at: float) -> bytes:
+        """Returns the compressed record of a page."""
+        record = _record(page, fetched_at)
+        with self._packing:
+            return self._compressor.compress(record)
+
+    def append(self, record: bytes) -> str:
+        """Appends a page that was packed; returns the reference under which it is found again.
+
+        Raises:
+            OSError: it could not be written.
+        """
         with self._lock:
-            frame = self._compressor.compress(_record(page, fetched_at))
             segment = self._segment()
-            offset = _append(segment, frame)
-            if offset + len(frame) >= SEGMENT_BYTES:
+            offset = _append(segment, record)
+            if offset + len(record) >= SEGMENT_BYTES:
                 self._current = None
                 with self._alone():
                     self._pins.refresh()
                     self._prune()
-        return f"{segment.name}:{offset}:{len(frame)}"
+        return f"{segment.name}:{offset}:{len(record)}"
 
     def read(self, reference: str) -> Page | None:
         """Returns a page, `None` when it has been removed to make room or its segment is damaged."""
@@ -228,7 +242,7 @@ def _record(page: Page, fetched_at: float) -> bytes:
     except ValueError:
         phrase = ""
     headers = "".join(f"{name}: {_one_line(value)}\r\n" for name, value in page.headers.items() if name not in _HOP_BY_HOP)
-    http_head = f"HTTP/1.1 {page.status} {phrase}\r\n{headers}content-length: {len(page.body)}\r\n\r\n".encode()
+    http_head = f"HTTP/1.1 {page.status} {phrase}\r\n{headers}content-length: {len(page.body)}\r\n\r\n".encode(errors="replace")
     date = datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     fields = {
         "WARC-Type": "response",

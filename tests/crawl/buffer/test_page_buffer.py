@@ -153,7 +153,7 @@ class BrokenArchive(WarcArchive):
         super().__init__(folder, 1_000_000)
         self.go = threading.Event()
 
-    def keep(self, page: Page, fetched_at: float) -> str:
+    def append(self, record: bytes) -> str:
         self.go.wait()
         raise OSError(28, "No space left on device")
 
@@ -169,6 +169,18 @@ def test_a_disk_that_hangs_or_refuses_holds_up_no_verdict(tmp_path: Path, monkey
     archive.go.set()
     buffer.flush()
     assert counters["archive_failures"] == 7
+
+
+def test_a_page_that_cannot_be_packed_takes_no_room_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.page_buffer.MOST_BESIDE", 1)
+    made = Buffered(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(WarcArchive, "pack", lambda *_: bytes(-1))
+        with pytest.raises(ValueError, match="negative"):
+            made.buffer.page(page())
+    assert made.buffer.page(page()) is not None
+    made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 1}
 
 
 def test_a_note_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
