@@ -11,9 +11,9 @@ type Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 def reply(body: bytes = b"<p>hello", *headers: str, status: str = "200 OK", content_type: str = "text/html") -> bytes:
-    """Returns a well-formed answer."""
+    """Returns a well-formed answer; a lone surrogate in a header stands for a byte that is no UTF-8."""
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", f"Content-Type: {content_type}", *headers]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return "\r\n".join(lines).encode(errors="surrogateescape") + b"\r\n\r\n" + body
 
 
 class Origin:

@@ -259,7 +259,7 @@ def _record(page: Page, fetched_at: float) -> bytes:
     if page.secondhand:
         fields["GatewayFilter-Secondhand"] = "yes"
     head = "WARC/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields.items()) + "\r\n"
-    return b"".join((head.encode(), http_head, page.body, b"\r\n\r\n"))  # a page is large: copied once
+    return b"".join((head.encode(errors="replace"), http_head, page.body, b"\r\n\r\n"))  # a page is large: copied once
 
 
 def _one_line(value: str) -> str:

@@ -1,6 +1,7 @@
 """The fetcher of one page: safely, politely and within limits, whatever the origin does."""
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,6 +41,9 @@ _TEXT_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain",
 _GZIP_TYPES = frozenset({"application/gzip", "application/x-gzip", "application/octet-stream"})
 """Content types of compressed sitemaps, which are recognised by their names."""
 
+_LONE_BYTE = re.compile("[\udc80-\udcff]")
+"""A byte that is no UTF-8, as the client library hands it on."""
+
 type Permit = Callable[[Url], Awaitable[None]]
 """Called before each hop; raises `FetchError` for a URL that must not be fetched."""
 
@@ -53,8 +57,8 @@ class _Hop:
     latency_s: float
 
     def redirect(self) -> str:
-        """Where it sends us, `""` when it is an answer."""
-        return self.headers.get("location", "") if self.status in _REDIRECTS else ""
+        """Where it sends us, `""` when it is an answer. Bytes that are no UTF-8 are escaped, as browsers do."""
+        return _escaped(self.headers.get("location", "")) if self.status in _REDIRECTS else ""
 
 
 class Fetcher:
@@ -193,7 +197,7 @@ class Fetcher:
             url.text,
             final.text,
             hop.status,
-            hop.headers,
+            {name: value if value.isascii() else _readable(value) for name, value in hop.headers.items()},
             hop.body,
             hop.truncated,
             round(spent_s * 1000),
@@ -255,6 +259,22 @@ def _tls_context(upstream_ca: Path | None) -> ssl.SSLContext:
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"crawl.upstream_ca: cannot read authorities from {upstream_ca}") from error
     return context
+
+
+def _readable(value: str) -> str:
+    """Returns the value of a header field that the client library read as UTF-8; what is none is read as browsers do, as Latin-1.
+
+    The library leaves a lone surrogate for each such byte, which no database and no file takes.
+    """
+    raw = value.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _escaped(location: str) -> str:
+    return _LONE_BYTE.sub(lambda found: f"%{ord(found[0]) - 0xDC00:02X}", location)
 
 
 def _condition(validators: Validators) -> dict[str, str]:

@@ -64,6 +64,12 @@ def test_any_page_survives(
     assert archive.read(archive.keep(page, 1000.0)) == page
 
 
+def test_what_no_file_can_hold_is_replaced(archive: WarcArchive) -> None:
+    page = archive.read(archive.keep(replace(PAGE, url="http://a.example/\ud800", headers={"x": "caf\udce9"}), 1000.0))
+    assert page is not None
+    assert (page.url, page.headers, page.body) == ("http://a.example/?", {"x": "caf?"}, PAGE.body)
+
+
 def test_headers_cannot_forge_lines(archive: WarcArchive) -> None:
     page = archive.read(archive.keep(replace(PAGE, headers={"x": "a\r\nWARC-Type: warcinfo\r\n\r\nbody"}), 1000.0))
     assert page is not None

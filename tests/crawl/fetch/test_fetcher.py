@@ -92,6 +92,17 @@ async def test_redirects_are_followed(origin: Origin, fetcher: Fetcher) -> None:
     assert (page.url, page.final_url, page.body) == (origin.url("/a/b"), origin.url("/d"), TEXT)
 
 
+async def test_headers_that_are_no_utf8_are_read_as_browsers_read_them(origin: Origin, fetcher: Fetcher) -> None:
+    origin.answers["/"] = reply(b"", "Location: /caf\udce9/\u00e9?\udcff", status="302 Found")
+    origin.answers["/caf%E9/%C3%A9?%FF"] = reply(
+        TEXT, 'ETag: "caf\udce9"', "X-Right: caf\u00e9", content_type="text/html; x=\udce9"
+    )
+    page = await fetcher.fetch(parse_url(origin.url()))
+    assert (page.final_url, page.body) == (origin.url("/caf%E9/%C3%A9?%FF"), TEXT)
+    assert (page.headers["etag"], page.headers["x-right"]) == ('"caf\u00e9"', "caf\u00e9")
+    assert page.headers["content-type"] == "text/html; x=\u00e9"
+
+
 async def test_each_hop_passes_policy_and_permit(origin: Origin, fetcher: Fetcher) -> None:
     origin.answers["/"] = reply(b"", "Location: /account/logout", status="302 Found")
     origin.answers["/b"] = reply(b"", "Location: /secret", status="302 Found")
