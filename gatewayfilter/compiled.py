@@ -22,6 +22,7 @@ MODULES = (
     "gatewayfilter.engine.adblock.index._near_rules",
     "gatewayfilter.engine.adblock.syntax._plain_lines",
     "gatewayfilter.engine.batches._plain_urls",
+    "gatewayfilter.model.values._frozen",
     "gatewayfilter.proxy.mitm.fastpath.http2._hpack",
     "gatewayfilter.scaleout.stream.traffic._json_scan",
     "gatewayfilter.scaleout.stream.worker._splicing",

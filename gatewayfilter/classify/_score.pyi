@@ -1,5 +1,4 @@
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.score import Found, ZoneHits
@@ -20,4 +19,3 @@ def add_up(
     head: float,
 ) -> tuple[list[Found], float, float, float, int, int, bool, bool]: ...
 def heaviest(evidence: Iterable[Found], winner: str) -> list[Found]: ...
-def made[T](kind: type[T], names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> tuple[T, ...]: ...

@@ -1,12 +1,5 @@
 """Compiled twin of the loops of score.py: the same figures, added up in the same order."""
 
-cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        pass
-    object PyType_GenericAlloc(PyTypeObject* kind, Py_ssize_t items)
-    int PyObject_GenericSetAttr(object of, object name, object value) except -1
-
-
 def best(found, dict factors_of not None, dict zone_factors not None, part, near):
     """Returns each meaning where it counts most; see score.best."""
     cdef dict best = {}, factors, hits
@@ -63,18 +56,3 @@ def heaviest(evidence, str winner not None):
         place += 1
     keyed.sort()
     return [found[4] for found in keyed]
-
-
-def made(type kind not None, tuple names not None, list rows not None):
-    """Returns a value of a frozen class for each row, its attributes in this order; see score.made."""
-    cdef list values = []
-    cdef tuple row
-    cdef Py_ssize_t index, count = len(names)
-    for row in rows:
-        if len(row) != count:
-            raise ValueError("a row has another number of attributes")
-        value = PyType_GenericAlloc(<PyTypeObject*>kind, 0)  # as `object.__new__`, without a search for it
-        for index in range(count):
-            PyObject_GenericSetAttr(value, names[index], row[index])
-        values.append(value)
-    return tuple(values)

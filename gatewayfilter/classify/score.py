@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gatewayfilter.classify.lexicon.lexicon import Category, Combination, Lexicon
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
@@ -34,6 +34,7 @@ from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import ANY
 from gatewayfilter.compiled import load
 from gatewayfilter.model import ZONE_FACTORS, Evidence
+from gatewayfilter.model.values.frozen import made
 
 CONTEXT_SHARE = 0.8
 DECISIVE = 12.0
@@ -269,15 +270,9 @@ def heaviest(evidence: Iterable[Found], winner: str) -> list[Found]:
     return sorted(evidence, key=lambda found: (found[1] != winner, -abs(found[2]), found[0]))
 
 
-def made[T](kind: type[T], names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> tuple[T, ...]:
-    """Returns a value of a class for each row, its attributes in the order of these names."""
-    return tuple(kind(**dict(zip(names, row, strict=True))) for row in rows)
-
-
 _best: Callable[..., dict[Meaning, Found]] = best if _compiled is None else _compiled.best
 _add_up: Callable[..., _AddedUp] = add_up if _compiled is None else _compiled.add_up
 _heaviest: Callable[..., list[Found]] = heaviest if _compiled is None else _compiled.heaviest
-_made: Callable[..., tuple[Any, ...]] = made if _compiled is None else _compiled.made
 
 
 class Judge:
@@ -349,6 +344,6 @@ class Judge:
             first.score if first else 0.0,
             first.sum.limit if first else self._lowest_limit,
             {tally.name: tally.score for tally in speaking},
-            _made(Evidence, _EVIDENCE, shown),
+            made(Evidence, _EVIDENCE, shown),
             {tally.name: tally.sum for tally in tallies},
         )

@@ -10,7 +10,7 @@ from gatewayfilter.classify import score
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.score import ZoneHits
 from gatewayfilter.compiled import load
-from gatewayfilter.model import ZONE_FACTORS, Evidence
+from gatewayfilter.model import ZONE_FACTORS
 
 COMPILED: Any = load("gatewayfilter.classify._score")
 pytestmark = pytest.mark.skipif(COMPILED is None, reason="the module is not built")
@@ -49,17 +49,3 @@ def test_the_same_is_added_up(counted: list[Any]) -> None:
 @given(st.lists(_evidence, max_size=30), st.sampled_from(["a", "b", ""]))
 def test_the_heaviest_comes_first(evidence: list[Any], winner: str) -> None:
     assert COMPILED.heaviest(evidence, winner) == score.heaviest(evidence, winner)
-
-
-def test_evidence_is_made_of_rows() -> None:
-    names = ("word", "category", "weight", "zone", "position")
-    rows: list[tuple[Any, ...]] = [("w", "a", 1.5, "main", 3), ("", "b", -2.0, "title", -1)]
-    made = COMPILED.made(Evidence, names, rows)
-    assert made == score.made(Evidence, names, rows) == (Evidence(*rows[0]), Evidence(*rows[1]))
-    assert hash(made[0]) == hash(Evidence(*rows[0]))
-    with pytest.raises(AttributeError):  # frozen all the same
-        made[0].word = "x"
-    with pytest.raises(ValueError, match="number of attributes"):
-        COMPILED.made(Evidence, names, [("w", "a")])
-    with pytest.raises(AttributeError):
-        COMPILED.made(Evidence, (*names[:4], "none"), rows)

@@ -1,9 +1,15 @@
 """The JSON form of a classification."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
 from gatewayfilter.model import Classification, Evidence
+from gatewayfilter.model.values.frozen import made
+
+EVIDENCE_ROW: Final = tuple(attribute.name for attribute in fields(Evidence))
+CLASSIFICATION_ROW: Final = tuple(attribute.name for attribute in fields(Classification))
+_KEYS: Final = frozenset(CLASSIFICATION_ROW)
 
 
 def as_document(classification: Classification) -> dict[str, object]:
@@ -28,6 +34,25 @@ def as_document(classification: Classification) -> dict[str, object]:
 
 
 def from_document(document: Mapping[str, Any]) -> Classification:
-    """Returns the classification from the values of `as_document`."""
-    evidence = tuple(Evidence(*hit) for hit in document["evidence"])
-    return Classification(**{**document, "evidence": evidence, "text_digest": bytes.fromhex(document["text_digest"])})
+    """Returns the classification from the values of `as_document`.
+
+    Raises:
+        KeyError, TypeError, ValueError: this is of another form.
+    """
+    if not document.keys() <= _KEYS:
+        raise TypeError("a classification with other members")
+    known = document.get
+    row = (
+        document["category"],
+        document["score"],
+        document["limit"],
+        known("scores") or {},
+        made(Evidence, EVIDENCE_ROW, map(tuple, document["evidence"])),
+        known("title", ""),
+        known("charset", ""),
+        bytes.fromhex(document["text_digest"]),
+        known("fields") or {},
+        known("certainty"),
+        known("doubt", ""),
+    )
+    return made(Classification, CLASSIFICATION_ROW, (row,))[0]
