@@ -97,7 +97,8 @@ def test_a_hit_extends_the_month_and_a_reviewer_is_not_overwritten(machines: tup
     "damage",
     [
         lambda value: value[:30],
-        lambda value: b"2" + value[1:],
+        lambda value: b"3" + value[1:],
+        lambda value: b"1" + value[1:],
         lambda value: value[:1] + b"P" + value[2:],
         lambda value: value[:60] + b"!" + value[61:],
         lambda value: value[:26] + b"x" * 14 + value[40:],
@@ -105,7 +106,7 @@ def test_a_hit_extends_the_month_and_a_reviewer_is_not_overwritten(machines: tup
         lambda value: CODEC.encode(fingerprint(7)) or value,
         lambda value: ValueCodec(b"x" * 32).encode(fingerprint()) or value,
     ],
-    ids=["cut", "version", "flag", "text", "expiry", "too long", "another content", "another key"],
+    ids=["cut", "unknown version", "another version", "flag", "text", "expiry", "too long", "another content", "another key"],
 )
 def test_a_hostile_value_is_a_counted_miss(machines: tuple[Machine, Machine], redis: Server, damage: object) -> None:
     one, two = machines

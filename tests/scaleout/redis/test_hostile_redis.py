@@ -35,6 +35,9 @@ ANSWERS = {
     "rows of other types": b"*1\r\n*5\r\n$-1\r\n$3\r\nabc\r\n*0\r\n+x\r\n+y\r\n",
     "a map of lists": b"*2\r\n*0\r\n*0\r\n",
     "a text": b"$3\r\nabc\r\n",
+    "a length that lies": b"$12\r\n00000009abcd\r\n",
+    "a negative length": b"$12\r\n-0000004abcd\r\n",
+    "a length that is none": b"$12\r\nzzzzzzzzabcd\r\n",
     "bytes": bytes(range(256)),
 }
 CALLS: list[Callable[[RedisConnection], object]] = [
