@@ -3,7 +3,7 @@
 from datetime import date
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import PolicyError
@@ -81,6 +81,7 @@ def test_what_are_no_minutes(text: str, weekend: int | None, message: str) -> No
 
 
 @given(st.text())
+@example("0\x1f")  # a blank to `strip`, and none to `int`
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         found = read_daily_minutes(text)

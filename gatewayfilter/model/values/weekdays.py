@@ -65,7 +65,7 @@ def read_daily_minutes(text: str, weekend: int | None = None) -> DailyMinutes:
         PolicyError: the text is neither, or a day is missing or named twice.
     """
     if _NUMBER.fullmatch(text.strip()):
-        minutes = int(text)
+        minutes = int(text.strip())
         differs = weekend is not None and weekend != minutes
         return DailyMinutes(minutes, dict.fromkeys(sorted(WEEKEND), weekend) if weekend is not None and differs else {})
     if weekend is not None:
