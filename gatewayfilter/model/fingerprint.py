@@ -22,7 +22,8 @@ class ContentId:
     """The identity of content, independent of its URL.
 
     Attributes:
-        digest: MD5, 16 bytes: the key. MD5 collisions can be constructed, so it is never trusted alone.
+        digest: 16 bytes: the key. Of a page the proof; of others an MD5, of which collisions can be constructed, so it is never
+            trusted alone.
         proof: 128 bits of a keyed BLAKE3 of the whole content, 16 bytes; without the key no collision can be constructed.
     """
 
@@ -33,9 +34,9 @@ class ContentId:
     def __hash__(self) -> int:
         """Returns a hash of digest and proof, each of which keeps its own: a dozen look-ups of a page cost no more than one.
 
-        Both count: many contents can be made with one digest, and images have one proof.
+        Both count: many contents can be made with one digest, and images have one proof. They may be equal.
         """
-        return hash(self.digest) ^ hash(self.proof)
+        return hash((self.digest, self.proof))
 
 
 @dataclass(frozen=True, slots=True)

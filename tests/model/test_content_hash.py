@@ -9,6 +9,7 @@ from gatewayfilter.model import ContentId, ContentKind
     "contents",
     [
         [ContentId(ContentKind.PAGE, b"d" * 16, number.to_bytes(16)) for number in range(1_000)],
+        [ContentId(ContentKind.PAGE, number.to_bytes(16), number.to_bytes(16)) for number in range(1_000)],
         [ContentId(ContentKind.IMAGE, number.to_bytes(16), bytes(16)) for number in range(1_000)],
     ],
 )

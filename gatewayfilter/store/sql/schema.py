@@ -26,7 +26,7 @@ from gatewayfilter.store.sql.schema_metadata import METADATA, SERIAL
 
 __all__ = ["ACCOUNTS", "API_TOKENS", "AUDIT", "HEAD", "IDEMPOTENCY", "METADATA", "WEB_SESSIONS"]
 
-HEAD = "0023"
+HEAD = "0024"
 """The migration that makes this schema."""
 
 MANUAL_RULES = Table(
@@ -261,8 +261,8 @@ FINGERPRINTS = Table(
     "fingerprints",
     METADATA,
     Column("kind", String(8), primary_key=True),
-    Column("digest", LargeBinary(16), primary_key=True),  # MD5, the key
-    Column("proof", LargeBinary(16), nullable=False),  # 128 bits of a keyed BLAKE3 of the same content
+    Column("digest", LargeBinary(16), primary_key=True),  # of a page the proof, of others an MD5
+    Column("proof", LargeBinary(16), nullable=False),  # 128 bits of a keyed BLAKE3 of the content
     Column("category", Text, nullable=False),
     Column("judge", Text, nullable=False),
     Column("words", Text, nullable=False),

@@ -23,8 +23,17 @@ def test_what_differs_in_the_middle_alone_has_another_proof() -> None:
     one = IDS.of_page(bytes(body))
     body[50_000] ^= 1
     other = IDS.of_page(bytes(body))
-    assert one.digest == other.digest
+    assert one.digest != other.digest
     assert one.proof != other.proof
+
+
+def test_identities_stay_what_stores_keep() -> None:
+    page, text = IDS.of_page(b"<p>casino"), IDS.of_text("casino")
+    assert page.digest == page.proof == bytes.fromhex("c36b8b61eec01a7ff3f84e32267a602a")
+    assert (text.digest, text.proof) == (
+        bytes.fromhex("5d26386b04e2adbf537f946f6511a6ec"),
+        bytes.fromhex("2b141ec08b2429017dddd07ffc5df858"),
+    )
 
 
 def test_kinds_and_keys_are_kept_apart() -> None:

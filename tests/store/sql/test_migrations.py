@@ -125,17 +125,21 @@ ROWS: Final[dict[str, list[dict[str, Any]]]] = {
     ],
 }  # fmt: skip
 """What stands in an old database, of every table as far as the version knows table and column."""
-CHANGED: Final = {
-    "0003": ("person_rules", "enabled"),  # rules of a group begin switched off
-    "0013": ("frontier", "state"),  # "resting" is "done"
-    "0010": ("page_validators", "*"),  # of pages whose content is not known, the validators are forgotten
-}
+CHANGED: Final = (
+    ("0003", "person_rules", "enabled"),  # rules of a group begin switched off
+    ("0013", "frontier", "state"),  # "resting" is "done"
+    ("0010", "page_validators", "*"),  # of pages whose content is not known, the validators are forgotten
+    ("0024", "fingerprints", "digest"),  # the digest of a page is its proof
+    ("0024", "review_tasks", "page_digest"),
+    ("0024", "page_validators", "contents"),
+)
 RENAMED: Final = {"person_rules": "manual_rules", "arithmetic": "score_breakdown"}
 """Tables and columns that have had another name since 0013."""
-OFTEN: Final = ("0002", "0010", "0013")
+OFTEN: Final = ("0002", "0010", "0013", "0023")
 """Versions that are tried in every run; the others take the same way."""
 VERSIONS: Final = [
-    pytest.param(version, marks=() if version in OFTEN else pytest.mark.slow) for version in (f"{n:04}" for n in range(1, 15))
+    pytest.param(version, marks=() if version in OFTEN else pytest.mark.slow)
+    for version in (f"{n:04}" for n in (*range(1, 15), 23))
 ]
 
 
@@ -189,12 +193,12 @@ def test_every_row_of_an_old_database_comes_out_as_it_was(store_url: str, versio
     written = _fill(store_url)
     with closing(Store.open(store_url)):
         pass
-    passed = {table: column for revision, (table, column) in CHANGED.items() if revision > version}
+    passed = {(table, column) for revision, table, column in CHANGED if revision > version}
     for name, rows in written.items():
-        if passed.get(name) == "*":
+        if (name, "*") in passed:
             assert _rows(store_url, name, ["digest"]) == []
         else:
-            columns = [column for column in rows[0] if column != passed.get(name)]
+            columns = [column for column in rows[0] if (name, column) not in passed]
             assert _rows(store_url, name, columns) == [{key: row[key] for key in columns} for row in rows], name
     engine = create_engine(store_url)
     with engine.connect() as connection:
@@ -219,7 +223,7 @@ def test_what_is_there_is_read_by_this_version(store_url: str) -> None:
         assert (task.final_url, task.score_breakdown) == ("", None)
         assert task.classification.evidence == (Evidence("casino", "gambling", 12.0, "title", 4),)
         assert [step.detail for step in store.reviews.steps(8)] == [{"note": "a museum"}]
-        known = store.fingerprints.find(ContentId(ContentKind.PAGE, b"p" * 16, b"q" * 16), 10.0)
+        known = store.fingerprints.find(ContentId(ContentKind.PAGE, b"q" * 16, b"q" * 16), 10.0)
         assert known is not None
         assert (known.judge, known.hits) == ("ada", 2)
         verdict = store.verdicts.find(URL)
@@ -240,3 +244,46 @@ def test_rules_of_groups_from_before_switches_begin_switched_off(store_url: str)
     _fill(store_url)
     with closing(Store.open(store_url)) as store:
         assert [(rule.group, rule.enabled) for rule in store.lists.rules()] == [("", True), ("kids", False)]
+
+
+def test_the_identity_of_a_page_is_its_proof_wherever_it_is_kept(store_url: str) -> None:
+    page, other, text = b"p" + b"d" * 16 + bytes(range(16)), b"p" + b"e" * 16 + b"\0" * 16, b"t" + b"m" * 16 + b"n" * 16
+    row = ROWS["fingerprints"][0]
+    kept = [
+        row | {"digest": page[1:17], "proof": page[17:]},
+        row | {"digest": other[1:17], "proof": other[17:]},
+        row | {"kind": "text", "digest": text[1:17], "proof": text[17:]},
+        row | {"kind": "image", "digest": b"i" * 16, "proof": bytes(16)},
+        row | {"digest": b"1" * 16, "proof": b"same" * 4},
+        row | {"digest": b"2" * 16, "proof": b"same" * 4},
+    ]
+    noted = [page, page + text, text, b"i" + b"i" * 16 + bytes(16), b"", other]
+    validators = [
+        ROWS["page_validators"][0] | {"digest": bytes([n]) * 16, "contents": contents} for n, contents in enumerate(noted)
+    ]
+    _migrate(store_url, ("downgrade", "0023"))
+    engine = create_engine(store_url)
+    with engine.begin() as connection:
+        for name, rows in (("fingerprints", kept), ("page_validators", validators), ("review_tasks", ROWS["review_tasks"])):
+            table = METADATA.tables[name]
+            connection.execute(
+                insert(table), [{key: value for key, value in one.items() if key in table.columns} for one in rows]
+            )
+    engine.dispose()
+    with closing(Store.open(store_url)):
+        pass
+    assert _rows(store_url, "fingerprints", ["kind", "digest", "proof", "judge"]) == [
+        {"kind": kind, "digest": digest, "proof": proof, "judge": "ada"}
+        for kind, digest, proof in (
+            ("image", b"i" * 16, bytes(16)),
+            ("page", other[17:], other[17:]),
+            ("page", page[17:], page[17:]),
+            ("text", text[1:17], text[17:]),
+        )
+    ]
+    of_page = b"p" + 2 * page[17:]
+    assert [one["contents"] for one in _rows(store_url, "page_validators", ["contents"])] == [
+        of_page, of_page + text, text, noted[3], b"", b"p" + 2 * other[17:],
+    ]  # fmt: skip
+    (task,) = _rows(store_url, "review_tasks", ["page_digest", "page_proof", "text_digest"])
+    assert task == {"page_digest": b"q" * 16, "page_proof": b"q" * 16, "text_digest": b"t" * 16}
