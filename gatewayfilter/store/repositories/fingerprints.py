@@ -3,6 +3,7 @@
 Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes it, expired ones are removed.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import batched
 from typing import Any, Final
@@ -12,6 +13,7 @@ from sqlalchemy import bindparam, case, delete, func, select, update
 from gatewayfilter.model import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.sql.classification_json import as_document, from_document
 from gatewayfilter.store.sql.database import Area, Database
+from gatewayfilter.store.sql.prepared_query import PreparedQuery
 from gatewayfilter.store.sql.row_bound import trim
 from gatewayfilter.store.sql.schema import FINGERPRINTS
 from gatewayfilter.store.sql.upsert import upsert
@@ -20,6 +22,8 @@ MOST_KEPT: Final = 500_000
 """Maximum of fingerprints, those that expire last: reviewers' decisions outlive fingerprints of pages."""
 _SWEEP_AFTER: Final = 1000
 _CHUNK: Final = 500
+_PREPARED_AFTER: Final = 8
+"""Look-ups of single contents after which a process opens a connection for them: a command that looks at one page does not."""
 
 _COLUMNS = FINGERPRINTS.c
 _ROW = (
@@ -36,6 +40,10 @@ _ROW = (
 )
 _IS_THIS = (_COLUMNS.kind == bindparam("of_kind")) & (_COLUMNS.digest == bindparam("of"))
 _FIND = select(*_ROW).where(_IS_THIS, _COLUMNS.expires_at > bindparam("now"))
+_PREPARED: Final = (
+    f"SELECT {', '.join(column.name for column in _ROW)} FROM {FINGERPRINTS.name} "  # noqa: S608  names of the schema
+    f"WHERE {_COLUMNS.kind.name} = ? AND {_COLUMNS.digest.name} = ? AND {_COLUMNS.expires_at.name} > ?"
+)
 _FIND_ALL = select(*_ROW).where(_COLUMNS.digest.in_(bindparam("digests", expanding=True)), _COLUMNS.expires_at > bindparam("now"))
 _NEWEST = (
     select(*_ROW).where(_COLUMNS.expires_at > bindparam("now")).order_by(_COLUMNS.expires_at.desc()).limit(bindparam("most"))
@@ -66,13 +74,19 @@ class SqlFingerprintStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._trim_in = 0
+        self._one = PreparedQuery(database, _PREPARED)
+        self._found_alone = 0
         self._put = upsert(database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
         """Returns the fingerprint with this key and this proof, unless expired."""
-        with self._database.read() as connection:
-            row = connection.execute(_FIND, {**_key(content), "now": now}).one_or_none()
-        return None if row is None or row.proof != content.proof else _fingerprint(row)
+        self._found_alone += 1
+        rows = self._one.rows(content.kind.value, content.digest, now) if self._found_alone > _PREPARED_AFTER else None
+        if rows is None:
+            with self._database.read() as connection:
+                rows = connection.execute(_FIND, {**_key(content), "now": now}).all()
+        found = _fingerprint(rows[0]) if rows else None
+        return found if found is not None and found.content == content else None
 
     def find_all(self, contents: Sequence[ContentId], now: float) -> dict[ContentId, Fingerprint]:
         """Returns those of these contents that `find` returns, in one query for each 500."""
@@ -166,4 +180,5 @@ def _as_row(fingerprint: Fingerprint) -> dict[str, object]:
 def _fingerprint(row: Sequence[Any]) -> Fingerprint:
     kind, digest, proof, classification, judge, words, url, judged_at, expires_at, hits = row
     content = ContentId(ContentKind(kind), bytes(digest), bytes(proof))
-    return Fingerprint(content, from_document(classification), judge, words, url, judged_at, expires_at, hits)
+    document = json.loads(classification) if isinstance(classification, str) else classification  # text: of SQLite's driver
+    return Fingerprint(content, from_document(document), judge, words, url, judged_at, expires_at, hits)

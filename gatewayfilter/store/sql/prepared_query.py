@@ -1,6 +1,7 @@
-"""A prepared query for polling many times a second, over a connection of its own."""
+"""A prepared query that is asked many times a second, over a connection of its own."""
 
 import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
@@ -11,10 +12,11 @@ from gatewayfilter.store.sql.sqlite_file import FileMark
 
 
 class PreparedQuery:
-    """Tests whether a statement finds no row, bypassing SQLAlchemy and its pool: a tenth of the cost of a normal read.
+    """Executes one statement, bypassing SQLAlchemy and its pool: a tenth of the cost of a normal read.
 
     It only saves a read: if the query fails, for whatever reason, the result is "perhaps", and the normal read that follows
-    raises the error. Each query is a transaction of its own, so it sees all earlier commits.
+    raises the error; so it is in a transaction of this thread. Each query is a transaction of its own, so it sees all earlier
+    commits.
 
     Args:
         database: to be queried; it closes the connection.
@@ -31,8 +33,15 @@ class PreparedQuery:
 
     def has_none(self, *values: Any) -> bool:
         """Returns whether the statement certainly finds no row with these values."""
+        return self._answer(values, lambda cursor: cursor.fetchone() is None) is True
+
+    def rows(self, *values: Any) -> Sequence[Sequence[Any]] | None:
+        """Returns the rows that the statement finds, values as the driver reads them; `None` where a normal read is needed."""
+        return self._answer(values, lambda cursor: cursor.fetchall())
+
+    def _answer[T](self, values: Sequence[Any], read: Callable[[DBAPICursor], T]) -> T | None:
         if self._database.joined:
-            return False
+            return None
         with self._lock:
             try:
                 if (mark := self._database.file_mark()) != self._mark:  # the file was replaced or removed
@@ -42,12 +51,12 @@ class PreparedQuery:
                     self._connection = self._database.keep_connection(self._lock)
                     self._cursor = self._connection.cursor()
                 self._cursor.execute(self._statement, values)
-                return self._cursor.fetchone() is None
+                return read(self._cursor)
             except StoreError:
-                return False
+                return None
             except Exception:  # noqa: BLE001  of classes of the driver
                 self._forget()
-                return False
+                return None
 
     def _forget(self) -> None:
         self._cursor = None

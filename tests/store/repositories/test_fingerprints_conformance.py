@@ -1,8 +1,12 @@
 import pytest
 
+from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import FingerprintStore
 from gatewayfilter.model import Classification, ContentId, ContentKind, Evidence, Fingerprint
 from gatewayfilter.store import Store
+from gatewayfilter.store.repositories import fingerprints as fingerprints_module
+from gatewayfilter.store.repositories.fingerprints import SqlFingerprintStore
+from gatewayfilter.store.sql.database import Area
 from tests.scaleout.redis.shared_state import cached_fingerprints
 
 HARMFUL = Classification(
@@ -18,9 +22,11 @@ def fingerprint(
     return Fingerprint(content, said, judge, "" if judge else "words-1", "http://a.example/", 100.0, until)
 
 
-@pytest.fixture(params=["own", pytest.param("behind the shared cache", marks=pytest.mark.services)])
-def fingerprints(store: Store, request: pytest.FixtureRequest) -> FingerprintStore:
-    if request.param == "own":
+@pytest.fixture(params=["own", "own, asked often", pytest.param("behind the shared cache", marks=pytest.mark.services)])
+def fingerprints(store: Store, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FingerprintStore:
+    if request.param == "own, asked often":
+        monkeypatch.setattr(fingerprints_module, "_PREPARED_AFTER", 0)
+    if request.param.startswith("own"):
         return store.fingerprints
     return cached_fingerprints(store, request.getfixturevalue("redis"), lambda: 100.0)
 
@@ -110,3 +116,31 @@ def test_counts(fingerprints: FingerprintStore) -> None:
     fingerprints.touch({PAGE: 7, image: 2}, 300.0)
     counts = {"page": 1, "text": 1, "image": 1, "harmful": 2, "by_people": 1, "hits": 9, "image_hits": 2}
     assert fingerprints.stats() == counts
+
+
+def test_a_process_that_looks_up_many_has_a_connection_for_it(store: Store) -> None:
+    known = store.fingerprints
+    assert isinstance(known, SqlFingerprintStore)
+
+    def connected() -> bool:
+        return known._one._connection is not None
+
+    known.put(fingerprint())
+    for _ in range(fingerprints_module._PREPARED_AFTER):
+        assert known.find(PAGE, 100.0) == fingerprint()
+    assert not connected()
+    assert known.find(PAGE, 100.0) == fingerprint()
+    assert connected()
+    with store.learning():
+        known.put(fingerprint(said=HARMLESS, judge="ada"))
+        assert known.find(PAGE, 100.0) == fingerprint(said=HARMLESS, judge="ada"), "not committed yet"
+    assert known.find(PAGE, 200.0) is None
+
+
+def test_a_fault_of_a_prepared_look_up_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fingerprints_module, "_PREPARED_AFTER", 0)
+    assert store.fingerprints.find(PAGE, 100.0) is None
+    with store._database.write(Area.FINGERPRINTS) as connection:
+        connection.exec_driver_sql("ALTER TABLE fingerprints RENAME TO elsewhere")
+    with pytest.raises(StoreError):
+        store.fingerprints.find(PAGE, 100.0)
