@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from gatewayfilter.scaleout.stream.traffic.access_logs import CombinedReader, SquidReader
 from gatewayfilter.scaleout.stream.traffic.lines import JsonReader
-from gatewayfilter.scaleout.stream.traffic.probes import TsharkReader, ZeekReader
+from gatewayfilter.scaleout.stream.traffic.probes import TsharkReader
+from gatewayfilter.scaleout.stream.traffic.zeek import ZeekReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

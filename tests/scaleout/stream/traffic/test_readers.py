@@ -172,3 +172,9 @@ def test_what_tshark_wrote() -> None:
     assert read.batch["method"].to_pylist() == ["GET", "POST", "GET"]
     assert read.batch["server_port"].to_pylist() == [80, 8080, 8080]
     assert round(read.batch["time"][0].as_py(), 3) == 1795759690.902
+
+
+def test_a_request_of_http_1_0_has_the_address_of_its_server() -> None:
+    line = b"1795759690.9\t127.0.0.1\t53822\t127.0.0.2\t8080\t6\t\t/old?x=1\tGET\t"
+    read = reader_of(TrafficFormat.TSHARK).read([line])
+    assert read.batch["url"].to_pylist() == ["http://127.0.0.2:8080/old?x=1"]
