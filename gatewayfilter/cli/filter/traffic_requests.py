@@ -10,13 +10,12 @@ from gatewayfilter.cli.filter.jsonl_requests import verdict_text
 from gatewayfilter.errors import UrlError
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.traffic.lines import NotARecordError, SkippedLineError, checked
+from gatewayfilter.scaleout.stream.traffic.zeek import ZeekHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gatewayfilter.scaleout.stream.deciding import RecordDecider
-
-_HEADER = b"#fields\t"
 
 
 class TrafficLines(BulkLines):
@@ -35,7 +34,7 @@ class TrafficLines(BulkLines):
         self._has_headers = form is TrafficFormat.ZEEK
 
     def batches(self, stream: BinaryIO) -> Iterator[Batch]:
-        """Yields the lines of the input; each batch of Zeek's begins with the header that holds for it."""
+        """Yields the lines of the input; each batch of Zeek's begins with the headers that hold for it."""
         found = super().batches(stream)
         return _with_headers(found) if self._has_headers else found
 
@@ -64,11 +63,9 @@ def _kind_of(why: str) -> str:
 
 
 def _with_headers(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Yields batches that can be read apart from each other: each begins with the last header before it."""
-    header: bytes | None = None
+    """Yields batches that can be read apart from each other: each begins with the headers that hold for its first line."""
+    headers = ZeekHeaders()
     for batch in batches:
-        held = header
-        for line in batch.lines:
-            if line.startswith(_HEADER):
-                header = line
-        yield batch if held is None else Batch(batch.first - 1, [held, *batch.lines], batch.size)
+        held = headers.lines
+        headers.note(batch.lines)
+        yield Batch(batch.first - len(held), [*held, *batch.lines], batch.size) if held else batch

@@ -154,8 +154,13 @@ class _Engine:
 def test_zeeks_batches_can_be_read_apart() -> None:
     """Each batch has the header that holds for it, whoever reads it, and lines keep their numbers."""
     text = "".join(
-        f"#separator \\x09\n#fields\t{fields}\n" + "".join(f"{values.format(number)}\n" for number in range(30)) + "bad\n"
-        for fields, values in (("ts\thost\turi", "1.0\th{}.test\t/"), ("host\tts\turi", "h{}.test\t1.0\t/"))
+        f"{header}\n" + "".join(f"{values.format(number)}\n" for number in range(30)) + "bad\n"
+        for header, values in (
+            ("#separator \\x09\n#fields\tts\thost\turi", "1.0\th{}.test\t/"),
+            ("#separator \\x09\n#fields\thost\tts\turi", "h{}.test\t1.0\t/"),
+            ("#separator |\n#unset_field|~\n#fields|ts|host|uri", "~|h{}.test|/"),
+            ("#separator \\x09\n#unset_field\t-\nuri\thost", "-\th{}.test"),
+        )
     )
 
     class _Slow(io.BytesIO):
@@ -171,8 +176,8 @@ def test_zeeks_batches_can_be_read_apart() -> None:
         answers = TrafficLines(RecordDecider(_Engine()), TrafficFormat.ZEEK).decide(batch)
         found += map(json.loads, answers.text.decode().splitlines())
         bad += [number for number, _ in answers.bad]
-    assert [row["rule"] for row in found if "rule" in row] == [f"h{number}.test" for number in range(30)] * 2
-    assert bad == [33, 66]
+    assert [row["rule"] for row in found if "rule" in row] == [f"h{number}.test" for number in range(30)] * 4
+    assert bad == [33, 66, 100, 134]
     assert sum(batch.size for batch in batches) == len(text)
     assert [batch.size for batch in batches] == [batch.size for batch in read_batches(_Slow(text.encode()))]
 

@@ -6,11 +6,11 @@ import re
 from datetime import datetime
 from typing import Any
 
-from gatewayfilter.scaleout.stream.traffic.lines import NotARecordError, RecordReader, SkippedLineError
+from gatewayfilter.scaleout.stream.traffic.lines import NotARecordError, RecordReader, SkippedLineError, text_of
 from gatewayfilter.scaleout.stream.traffic.media_types import type_of
 
 _COMBINED = re.compile(
-    r'(\S+) \S+ \S+ \[([^\]]{20,32})\] "([A-Z_]{1,32}) ([^ "]+)(?: [A-Z]+/[\d.]+)?" (\d{1,9}) (\d{1,18}|-)(?: "([^"]*)")?'
+    r'(\S+) \S+ \S+ \[([^\]]{20,32})\] "(\S{1,64}) (\S.*?)(?: [A-Z]{1,8}/[\d.]{1,8})?" (\d{1,9}) (\d{1,18}|-)(?: "([^"]*)")?'
 )
 
 
@@ -27,21 +27,23 @@ class SquidReader(RecordReader):
             NotARecordError: it has too few of them, or no URL.
             SkippedLineError: it is blank.
         """
-        words = line.decode("utf-8", "replace").split()
+        words = text_of(line).strip().split(maxsplit=6)
         if not words:
             raise SkippedLineError
-        if len(words) < 10:  # as above
+        tail = words[-1].rsplit(maxsplit=3)
+        if len(words) < 7 or len(tail) < 4:  # as above
             raise NotARecordError("fewer than the ten fields of squid's format")
-        time, _, client, result, size, method, target, *_ = words
+        time, _, client, result, size, method, _ = words
+        target, _, peer, media = tail  # spaces in a URL stay with `uri_whitespace allow`
         try:
             return {
                 "time": float(time),
                 "client": client,
-                "server": words[-2].partition("/")[2].strip("-") or None,
+                "server": peer.partition("/")[2].strip("-") or None,
                 "protocol": "tcp",
                 "method": method,
                 "url": target_url(method, target),
-                "type": type_of(words[-1]),
+                "type": type_of(media),
                 "status": int(result.rpartition("/")[2]),
                 "bytes": int(size),
             }
@@ -62,7 +64,7 @@ class CombinedReader(RecordReader):
             NotARecordError: it is not of this format.
             SkippedLineError: it is blank.
         """
-        text = line.decode("utf-8", "replace").strip()
+        text = text_of(line).strip()
         if not text:
             raise SkippedLineError
         found = _COMBINED.match(text)

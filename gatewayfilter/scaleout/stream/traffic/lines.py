@@ -6,6 +6,7 @@ Single lines are read without pyarrow, which `gatewayfilter match` does not need
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,6 +27,7 @@ FIELDS: Final = {
 }  # fmt: skip
 """Names and types of the fields of `RECORD`."""
 
+_NO_TEXT: Final = re.compile("[\udc80-\udcff]")
 _read_json = json.JSONDecoder().decode
 
 
@@ -53,6 +55,14 @@ class ReadLines:
     rows: Sequence[int]
     bad: list[tuple[int, str]] = field(default_factory=list)
     braces: NDArray[np.int32] | None = None
+
+
+def text_of(line: bytes) -> str:
+    """Returns the text of a line in UTF-8; bytes that are none stand as `%NN`, as they would in a URL."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return _NO_TEXT.sub(lambda byte: f"%{ord(byte[0]) - 0xDC00:02X}", line.decode(errors="surrogateescape"))
 
 
 class LineReader(Protocol):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from gatewayfilter.scaleout.stream.traffic.lines import NotARecordError, RecordReader, SkippedLineError
+from gatewayfilter.scaleout.stream.traffic.lines import NotARecordError, RecordReader, SkippedLineError, text_of
 
 TSHARK_FIELDS: Final = (
     "frame.time_epoch", "ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "ip.proto", "http.host", "http.request.uri",
-    "http.request.method", "http.referer",
+    "http.request.method", "http.referer", "ipv6.src", "ipv6.dst", "ipv6.nxt",
 )  # fmt: skip
-"""Fields in the order in which they are read: `tshark -T fields -e …`; the last two may be missing."""
+"""Fields in the order in which they are read: `tshark -T fields -e …`; those of IPv6, referrer and method may be missing."""
+_LENGTHS: Final = (8, 9, 10, len(TSHARK_FIELDS))
 
 _TLS: Final = 443
 _PROTOCOLS: Final = {"6": "tcp", "17": "udp"}
@@ -29,16 +30,23 @@ class TsharkReader(RecordReader):
             NotARecordError: it has too few, or no host.
             SkippedLineError: it is blank, or of a packet that begins no request.
         """
-        text = line.decode("utf-8", "replace").strip("\r\n")
+        text = text_of(line).strip("\r\n")
         if not text.strip():
             raise SkippedLineError
         values = text.split("\t")
-        if not 8 <= len(values) <= len(TSHARK_FIELDS):  # the last two may be missing
-            raise NotARecordError(f"{len(values)} fields in place of 8 to {len(TSHARK_FIELDS)}")
-        if not any(values[6:]):
+        if len(values) not in _LENGTHS:
+            raise NotARecordError(f"{len(values)} fields in place of {_LENGTHS[0]} to {_LENGTHS[-1]}")
+        values += [""] * (len(TSHARK_FIELDS) - len(values))
+        time, client, client_port, server, server_port, protocol, host, uri, method, source, *by_6 = values
+        if not (host or uri or method or source):
             raise SkippedLineError
-        time, client, client_port, server, server_port, protocol, host, uri, *more = values
-        method, source = [*more, "", ""][:2]
+        if "," in method:  # tshark puts a comma between values of one packet, and none of these has one of its own
+            raise NotARecordError("several requests in one packet")
+        if "," in host:
+            raise NotARecordError("several hosts")
+        client, server, protocol = (
+            _inner(four) or _inner(six) for four, six in zip((client, server, protocol), by_6, strict=True)
+        )
         host = host or (server if uri else "")  # a request of HTTP/1.0 without the header Host
         if not host and "://" not in uri:
             raise NotARecordError("no host")
@@ -46,11 +54,11 @@ class TsharkReader(RecordReader):
             port = int(server_port)
             return {
                 "time": float(time),
-                "client": client,
+                "client": client or None,
                 "client_port": int(client_port),
-                "server": server,
+                "server": server or None,
                 "server_port": port,
-                "protocol": _PROTOCOLS.get(protocol, protocol),
+                "protocol": _PROTOCOLS.get(protocol, protocol or "tcp"),
                 "method": method or "GET",
                 "url": url_of(host, port, uri, method),
                 "source": source or None,
@@ -79,3 +87,8 @@ def url_of(host: str, port: int | None, uri: str, method: str = "GET") -> str:
         return f"https://{host}{uri if uri.startswith('/') else '/' + uri}"
     netloc = host if has_port or port in {None, 80} else f"{host}:{port}"
     return f"http://{netloc}{uri if uri.startswith('/') else '/' + uri}"
+
+
+def _inner(values: str) -> str:
+    """Returns the last one of several values of a packet: of a tunnel, that of the connection inside."""
+    return values.rpartition(",")[2]

@@ -178,3 +178,81 @@ def test_a_request_of_http_1_0_has_the_address_of_its_server() -> None:
     line = b"1795759690.9\t127.0.0.1\t53822\t127.0.0.2\t8080\t6\t\t/old?x=1\tGET\t"
     read = reader_of(TrafficFormat.TSHARK).read([line])
     assert read.batch["url"].to_pylist() == ["http://127.0.0.2:8080/old?x=1"]
+
+
+SQUID_ODD = rb"""1795783448.933     43 127.0.0.1 TCP_MISS/200 583 GET http://a.test/r_ck - HIER_DIRECT/127.0.0.1 text/javascript
+1795783448.977     44 127.0.0.1 TCP_MISS/200 583 GET http://a.test/q"uote - HIER_DIRECT/127.0.0.1 text/javascript
+1795783449.021     42 127.0.0.1 TCP_MISS/200 583 GET http://a.test/two  blanks anne%20e HIER_DIRECT/127.0.0.1 text/html
+1795783451.069   2001 127.0.0.1 TCP_MISS_ABORTED/000 0 M$X http://nohost.invalid/ - HIER_NONE/- -
+1795783451.127      0 ::1 TCP_DENIED/403 3440 CONNECT [::1]:443 - HIER_NONE/- text/html""".replace(b"r_ck", b"r\xfcck")
+COMBINED_ODD = rb"""127.0.0.1 - - [27/Nov/2026:12:44:08 +0000] "GET http://a.test/r_ck HTTP/1.1" 200 583 "-" "c" TCP_MISS:-
+127.0.0.1 - - [27/Nov/2026:12:44:08 +0000] "GET http://a.test/q"uote HTTP/1.1" 200 583 "http://p.test/" "c" TCP_MISS:-
+127.0.0.1 - anne%20e [27/Nov/2026:12:44:08 +0000] "GET http://a.test/two  blanks HTTP/1.1" 200 583 "-" "c" TCP_MISS:-
+127.0.0.1 - - [27/Nov/2026:12:44:11 +0000] "M$X http://nohost.invalid/ HTTP/1.1" 0 0 "-" "c" TCP_MISS_ABORTED:HIER_NONE
+::1 - - [27/Nov/2026:12:44:11 +0000] "CONNECT [::1]:443 HTTP/1.1" 403 3440 "-" "-" TCP_DENIED:HIER_NONE""".replace(
+    b"r_ck", b"r\xfcck"
+)
+
+
+@pytest.mark.parametrize(("form", "text"), [(TrafficFormat.SQUID, SQUID_ODD), (TrafficFormat.COMBINED, COMBINED_ODD)])
+def test_odd_lines_of_squid(form: TrafficFormat, text: bytes) -> None:
+    """As squid 5.7 writes them: bytes that are no UTF-8, quotes, blanks (`uri_whitespace allow`), any method, IPv6, no answer."""
+    read = reader_of(form).read(text.split(b"\n"))
+    assert read.bad == []
+    urls = [
+        "http://a.test/r%FCck",
+        'http://a.test/q"uote',
+        "http://a.test/two  blanks",
+        "http://nohost.invalid/",
+        "https://[::1]:443/",
+    ]
+    assert read.batch["url"].to_pylist() == urls
+    assert read.batch["status"].to_pylist() == [200, 200, 200, 0, 403]
+    assert read.batch["method"].to_pylist() == ["GET", "GET", "GET", "M$X", "CONNECT"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"1795783461.702      0 127.0.0.1 NONE_NONE/000 0 - error:transaction-end-before-headers - HIER_NONE/- -",
+        b'127.0.0.1 - - [27/Nov/2026:12:44:21 +0000] "- error:transaction-end-before-headers NONE/0.0" 0 0 "-" "-" NONE_NONE:-',
+        b'127.0.0.1 - - [27/Nov/2026:12:44:21 +0000] "- error:transaction-end-before-headers NONE/0.0" 0 0 NONE_NONE:-',
+    ],
+)
+def test_what_squid_writes_of_no_request_has_its_reason(line: bytes) -> None:
+    form = TrafficFormat.SQUID if line.startswith(b"1795") else TrafficFormat.COMBINED
+    assert reader_of(form).read([line]).bad == [(0, "no absolute URL: error:transaction-end-before-headers")]
+
+
+def test_a_line_of_blanks_and_capitals_is_refused_at_once() -> None:
+    line = b'a - - [31/Oct/2026:12:30:00 +0000] "GET x' + b" A" * 200_000
+    assert reader_of(TrafficFormat.COMBINED).read([line]).bad == [(0, "not the combined format")]
+
+
+TSHARK_TAIL = b"a.test\t/x\tGET\t"
+
+
+@pytest.mark.parametrize(
+    ("line", "client", "server"),
+    [
+        (b"1.5\t\t5\t\t80\t\t" + TSHARK_TAIL + b"\t::1\t2001:db8::1\t6", "::1", "2001:db8::1"),
+        (b"1.5\t10.0.0.1,192.0.2.7\t5\t10.0.0.2,192.0.2.8\t80\t4,6\t" + TSHARK_TAIL + b"\t\t\t", "192.0.2.7", "192.0.2.8"),
+        (b"1.5\t\t5\t\t80\t\t" + TSHARK_TAIL, None, None),
+    ],
+    ids=["IPv6", "a tunnel", "IPv6 whose fields were not printed"],
+)
+def test_addresses_of_tshark(line: bytes, client: str | None, server: str | None) -> None:
+    (record,) = reader_of(TrafficFormat.TSHARK).read([line]).batch.to_pylist()
+    assert (record["client"], record["server"], record["protocol"]) == (client, server, "tcp")
+    assert (record["url"], record["method"]) == ("http://a.test/x", "GET")
+
+
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        (b"a.test,a.test\t/p1,/p2\tGET,GET\t", "several requests in one packet"),
+        (b"a.test,b.test\t/two\tGET\t", "several hosts"),
+    ],
+)
+def test_what_tshark_joins_is_no_request_of_another_host(tail: bytes, why: str) -> None:
+    assert reader_of(TrafficFormat.TSHARK).read([b"1.5\t192.0.2.7\t5\t192.0.2.8\t80\t6\t" + tail]).bad == [(0, why)]

@@ -7,11 +7,20 @@ import pytest
 
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.traffic.lines import ReadLines
+from gatewayfilter.scaleout.stream.traffic.zeek import ZeekHeaders
 
 OWN = (
     "1793449800.250000\tCx1\t192.0.2.7\t40000\t198.51.100.1\t{port}\t1\t{method}\t{host}\t{uri}\t-\t1.1\tcurl\t-\t0\t43\t200\tOK\t-\t-"
     "\t(empty)\t-\t-\t-\t-\t-\t-\tFx1\t-\timage/gif"
 )
+
+ANOTHER_SEPARATOR = r"""#separator \x7c
+#set_separator|,
+#unset_field|~
+#fields|ts|id.orig_h|id.resp_h|id.resp_p|host|uri|referrer
+#types|time|addr|addr|port|string|string|string
+1.5|192.0.2.7|198.51.100.1|80|a.test|/x|~
+#close|2026-10-31"""
 
 
 def read(text: str) -> ReadLines:
@@ -60,7 +69,7 @@ def test_urls_of_lines(line: str, url: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "#separator \\x7c\n#unset_field|~\n#fields|ts|id.orig_h|id.resp_h|id.resp_p|host|uri|user\n1.5|192.0.2.7|198.51.100.1|80|a.test|/x|~",
+        ANOTHER_SEPARATOR,
         "#separator ||\n#fields||ts||id.orig_h||id.resp_h||id.resp_p||host||uri\n1.5||192.0.2.7||198.51.100.1||80||a.test||/x",
         "ts\tid.orig_h\tid.resp_h\tid.resp_p\thost\turi\n1.5\t192.0.2.7\t198.51.100.1\t80\ta.test\t/x",
         "#fields\t_system\tts\tid_orig_h\tid_resp_h\tid_resp_p\thost\turi\nw1\t1.5\t192.0.2.7\t198.51.100.1\t80\ta.test\t/x",
@@ -109,3 +118,13 @@ def test_lines_without_a_request_have_their_reason(line: str, why: str) -> None:
     found = read(line)
     assert found.batch.num_rows == 0
     assert [why in reason for _, reason in found.bad] == [True]
+
+
+def test_the_headers_that_hold_are_kept_for_lines_that_are_read_apart() -> None:
+    headers = ZeekHeaders()
+    assert headers.lines == []
+    first = [b"#separator |", b"#unset_field|~", b"#path|http", b"#fields|host|uri", b"a.test|/uri", b"#close|x"]
+    headers.note(first)
+    assert headers.lines == [first[0], first[1], first[3]]
+    headers.note([b'{"uri": "/", "host": "uri"}', b"b|c", b"uri|host", b"\xff|uri"])
+    assert headers.lines == [first[0], first[1], b"uri|host"]
