@@ -121,13 +121,13 @@ def _wait_for_cluster(servers: list[Server], masters: int, *, replicas: bool) ->
     until = time.monotonic() + 20
     while time.monotonic() < until:
         try:
-            states = [one.client().execute_command("CLUSTER", "INFO") for one in servers]
+            states = [one.client().execute_command("CLUSTER INFO")["cluster_state"] for one in servers]
             synced = all(one.client().info("replication").get("master_link_status", "up") == "up" for one in servers) and sum(
                 one.client().info("replication")["role"] == "slave" for one in servers
             ) == (masters if replicas else 0)
         except (RedisError, RedisClusterException):
             continue
-        if synced and all("ok" in str(state.get("cluster_state") if isinstance(state, dict) else state) for state in states):
+        if synced and states == ["ok"] * len(servers):
             return
         time.sleep(0.1)
     raise AssertionError("the cluster does not come up")
