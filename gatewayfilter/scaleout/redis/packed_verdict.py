@@ -10,9 +10,12 @@ import struct
 from functools import lru_cache
 from typing import Final
 
+from gatewayfilter.compiled import load
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.model.values.frozen import made
 from gatewayfilter.store.sql.classification_json import CLASSIFICATION_ROW, EVIDENCE_ROW
+
+_compiled = load("gatewayfilter.scaleout.redis._packed_verdict")
 
 _HEAD: Final = struct.Struct("<BHB4d")
 """Number of scores, of evidence, bytes of the text's digest; score, limit, certainty (NaN for none), time of the verdict."""
@@ -60,16 +63,40 @@ def unpack(value: bytes, start: int) -> tuple[Classification, str, str, float]:
     Raises:
         ValueError, struct.error: `pack` did not return that.
     """
+    score, limit, certainty, judged_at, digest, texts, scores, evidence = _columns_of(
+        value, start, _FIXED, Evidence, EVIDENCE_ROW
+    )
+    category, title, charset, doubt, fields, words, url = texts
+    row = (
+        category,
+        score,
+        limit,
+        scores,
+        evidence,
+        title,
+        charset,
+        digest,
+        _read_json(fields) if fields else {},
+        None if math.isnan(certainty) else certainty,
+        doubt,
+    )
+    return made(Classification, CLASSIFICATION_ROW, (row,))[0], words, url, judged_at
+
+
+type _Columns = tuple[float, float, float, float, bytes, list[str], dict[str, float], tuple[Evidence, ...]]
+"""Score, limit, certainty, time of the verdict, digest of the text, the fixed texts, scores, evidence."""
+
+
+def _columns(value: bytes, start: int, fixed: int, evidence_kind: type[Evidence], evidence_row: tuple[str, ...]) -> _Columns:
     scores, evidence, digest, score, limit, certainty, judged_at = _HEAD.unpack_from(value, start)
     at = start + _HEAD.size
     numbers_at = at + digest
     form = _numbers(scores, evidence)
     numbers = form.unpack_from(value, numbers_at)
     texts = value[numbers_at + form.size :].decode().split(_SEPARATOR)
-    words_at, zones_at = _FIXED + scores, _FIXED + scores + 2 * evidence
+    words_at, zones_at = fixed + scores, fixed + scores + 2 * evidence
     if len(texts) != zones_at + evidence:
         raise ValueError("another number of texts")
-    category, title, charset, doubt, fields, words, url = texts[:_FIXED]
     hits = zip(
         texts[words_at : words_at + evidence],
         texts[words_at + evidence : zones_at],
@@ -78,17 +105,9 @@ def unpack(value: bytes, start: int) -> tuple[Classification, str, str, float]:
         numbers[scores + evidence :],
         strict=True,
     )
-    row = (
-        category,
-        score,
-        limit,
-        dict(zip(texts[_FIXED:words_at], numbers[:scores], strict=True)),
-        made(Evidence, EVIDENCE_ROW, hits),
-        title,
-        charset,
-        value[at:numbers_at],
-        _read_json(fields) if fields else {},
-        None if math.isnan(certainty) else certainty,
-        doubt,
-    )
-    return made(Classification, CLASSIFICATION_ROW, (row,))[0], words, url, judged_at
+    by_category = dict(zip(texts[fixed:words_at], numbers[:scores], strict=True))
+    found = made(evidence_kind, evidence_row, hits)
+    return score, limit, certainty, judged_at, value[at:numbers_at], texts[:fixed], by_category, found
+
+
+_columns_of = _columns if _compiled is None else _compiled.unpack

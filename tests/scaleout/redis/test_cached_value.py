@@ -6,21 +6,24 @@ from hashlib import blake2b
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gatewayfilter.compiled import load
 from gatewayfilter.model import Classification, ContentId, ContentKind, Evidence, Fingerprint
+from gatewayfilter.scaleout.redis import packed_verdict
 from gatewayfilter.scaleout.redis.cached_value import BINARY, HEAD_BYTES, JSON, ValueCodec, key_of
 from gatewayfilter.scaleout.redis.packed_verdict import pack, unpack
-from gatewayfilter.store.sql.classification_json import as_document
+from gatewayfilter.store.sql.classification_json import EVIDENCE_ROW, as_document
 
 CODEC = ValueCodec(b"k" * 32)
+COMPILED: Any = load("gatewayfilter.scaleout.redis._packed_verdict")
 SAID = Classification("gambling", 42.5, 20.0, {"gambling": 42.5}, (Evidence("赌场", "gambling", 12.0, "title", 4),), "Casino")
 CONTENT = ContentId(ContentKind.PAGE, b"k" * 16, b"p" * 16)
 
 
 @given(judge=st.text(max_size=5), hits=st.integers(0, 2**31), until=st.floats(0, 9e9), title=st.text(max_size=20))
-@settings(max_examples=30)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(judge: str, hits: int, until: float, title: str) -> None:
     said = Classification("gambling", 42.5, 20.0, {"gambling": 42.5}, SAID.evidence, title.encode(errors="replace").decode())
     judge = judge.encode(errors="replace").decode()
@@ -34,7 +37,7 @@ def test_what_is_written_is_read(judge: str, hits: int, until: float, title: str
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=30)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_foreign_bytes_are_nothing(value: bytes) -> None:
     assert CODEC.decode(CONTENT, value) is None
     for kind in (b"1C", b"1P", b"2C", b"2P", b"3C"):
@@ -82,6 +85,14 @@ def test_a_reviewers_decision_is_written_as_the_release_before_reads_it() -> Non
     assert CODEC.encode(decided) == of_the_release_before(decided)
 
 
+READERS = [packed_verdict._columns] + ([COMPILED.unpack] if COMPILED is not None else [])
+
+
+@pytest.fixture(params=READERS, ids=["Python", "compiled"][: len(READERS)], autouse=True)
+def _reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_verdict, "_columns_of", request.param)
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -118,8 +129,36 @@ def test_what_has_no_binary_form_is_json(said: Classification) -> None:
     assert CODEC.decode(CONTENT, value) == written
 
 
+@pytest.mark.skipif(COMPILED is None, reason="the module is not built")
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_both_readers_read_the_same_of_any_bytes(data: Any) -> None:
+    packed = pack(replace(SAID, evidence=SAID.evidence * 3, fields={"a": ["赌"]}, certainty=0.5), "w", "u", 1.0)
+    assert packed is not None
+    at = data.draw(st.integers(0, len(packed)))
+    value = b"head" + packed[:at] + data.draw(st.binary(max_size=40)) + packed[data.draw(st.integers(at, len(packed))) :]
+    arguments = value, data.draw(st.integers(0, 6)), 7, Evidence, EVIDENCE_ROW
+    found: list[str] = []
+    for read in READERS:
+        try:
+            found.append(repr(read(*arguments)))  # NaN is unlike itself
+        except (ValueError, struct.error):
+            found.append("none")
+    assert found[0] == found[1]
+
+
+@pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+@pytest.mark.parametrize("start", [-1, 5, 2**40])
+def test_a_place_outside_is_refused(start: int) -> None:
+    for value in (b"", b"x" * 36):
+        with pytest.raises(ValueError, match="ends in its"):
+            COMPILED.unpack(value, start, 7, Evidence, EVIDENCE_ROW)
+    with pytest.raises(TypeError):
+        COMPILED.unpack(None, 0, 7, Evidence, EVIDENCE_ROW)
+
+
+@given(st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_packed_verdict_that_is_damaged_is_none_or_an_error(data: Any) -> None:
     """Who has the key may still have written it by a program with faults."""
     packed = pack(replace(SAID, fields={"a": ["b"]}), "w", "u", 1.0)

@@ -71,10 +71,21 @@ def test_what_one_machine_judged_the_other_knows(machines: tuple[Machine, Machin
 def test_one_server_is_asked_by_one_command(machines: tuple[Machine, Machine], redis: Server) -> None:
     one, two = machines
     one.fingerprints.put_all([fingerprint(number) for number in range(20)])
+    one.fingerprints.find(content(99), NOW)  # so that the server has the script
     with closing(redis.client()) as client:
         client.config_resetstat()
         assert len(two.fingerprints.find_all([content(number) for number in range(25)], NOW)) == 20
         assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 1
+
+
+def test_a_server_that_lost_its_scripts_is_read(machines: tuple[Machine, Machine], redis: Server) -> None:
+    one, two = machines
+    one.fingerprints.put_all([fingerprint(number) for number in range(3)])
+    for number in range(3):
+        with closing(redis.client()) as client:
+            client.script_flush()
+        assert two.fingerprints.find(content(number), NOW) == fingerprint(number)
+    assert two.counters["cache_away"] == 0
 
 
 def test_a_hit_extends_the_month_and_a_reviewer_is_not_overwritten(machines: tuple[Machine, Machine], redis: Server) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.model import ContentId, ContentKind
+from gatewayfilter.scaleout.redis import fingerprint_cache
 from gatewayfilter.scaleout.redis.cached_value import ValueCodec
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
 from gatewayfilter.scaleout.redis.connection import RedisAwayError, RedisConnection
@@ -35,9 +36,10 @@ ANSWERS = {
     "rows of other types": b"*1\r\n*5\r\n$-1\r\n$3\r\nabc\r\n*0\r\n+x\r\n+y\r\n",
     "a map of lists": b"*2\r\n*0\r\n*0\r\n",
     "a text": b"$3\r\nabc\r\n",
-    "a length that lies": b"$12\r\n00000009abcd\r\n",
-    "a negative length": b"$12\r\n-0000004abcd\r\n",
-    "a length that is none": b"$12\r\nzzzzzzzzabcd\r\n",
+    "a length that lies": b"$4\r\n\x91\xa9ab\r\n",
+    "a text that ends early": b"$2\r\n\x91\xda\r\n",
+    "more texts than keys": b"$5\r\n\x92\xa1a\xa1b\r\n",
+    "no text": b"$2\r\n\x91\x01\r\n",
     "bytes": bytes(range(256)),
 }
 CALLS: list[Callable[[RedisConnection], object]] = [
@@ -145,6 +147,26 @@ def test_a_server_that_drips_holds_no_caller(scheme: str, begin: bytes, part: by
         assert time.monotonic() - began < 20  # without a deadline it never ends
         with pytest.raises(RedisAwayError):  # and the breaker lets nobody else wait
             there.use(lambda client: client.get("a"))
+
+
+def packed(text: bytes) -> bytes:
+    """A text in MessagePack."""
+    size = len(text)
+    if size < 32:
+        return bytes([0xA0 | size]) + text
+    return (b"\xd9" + bytes([size]) if size < 256 else b"\xda" + size.to_bytes(2)) + text
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 300, 2000])
+def test_values_of_any_length_come_apart(count: int) -> None:
+    values = [b"x" * (number % 5 * 100) + b"y" * (number % 40) for number in range(count)]
+    values[-1:] = [b"z" * 32_769][:count]
+    head = bytes([0x90 | count]) if count < 16 else b"\xdc" + count.to_bytes(2)
+    answer = head + b"".join(map(packed, values))
+    assert list(fingerprint_cache._values(answer, count)) == values
+    for wrong in (answer + b"x", answer[:-1], b"\xc0" + answer):
+        with pytest.raises((ValueError, LookupError)):
+            list(fingerprint_cache._values(wrong, count))
 
 
 def test_the_limit_bounds_time_and_bytes_of_a_thread() -> None:
