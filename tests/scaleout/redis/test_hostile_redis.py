@@ -36,6 +36,7 @@ ANSWERS = {
     "rows of other types": b"*1\r\n*5\r\n$-1\r\n$3\r\nabc\r\n*0\r\n+x\r\n+y\r\n",
     "a map of lists": b"*2\r\n*0\r\n*0\r\n",
     "a text": b"$3\r\nabc\r\n",
+    "no script for ever": b"-NOSCRIPT No matching script.\r\n",
     "a length that lies": b"$4\r\n\x91\xa9ab\r\n",
     "a text that ends early": b"$2\r\n\x91\xda\r\n",
     "more texts than keys": b"$5\r\n\x92\xa1a\xa1b\r\n",
