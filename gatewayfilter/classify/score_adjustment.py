@@ -29,6 +29,9 @@ CLONE_CERTAINTY = 0.95
 HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
 """Limits: what a category's words must come to before a text of up to so many bytes is read, and at most; in between as much more
 as the page is longer. No page is harmful by statistics alone, and in a long text some word of any category stands by chance."""
+UNCONFIRMED = 0.85
+"""Certainty, at most, of a page on which the words have no verdict and that does not read like its category: `standard` sends it
+to review."""
 PAYMENTS, BETTING, BETTING_FROM = "fraud", "gambling", 0.5
 """Pages on which bettors pay in and out are full of words of payment fraud: they are weighed as `BETTING` where its words come to
 this share of those of `PAYMENTS`."""
@@ -57,8 +60,7 @@ def with_certainty(
         return replace(found, certainty=0.0)
     name = nearest.category
     text = page.visible()
-    reading = model.read_parts(text, name) if found.category else model.read(text, name)
-    certainty = model.calibration.certainty(nearest, reading)
+    certainty = _certainty_of(nearest, text, model)
     least = model.calibration.certainty_of_passages(nearest) if strictness is None else BLOCKED_FROM[strictness]
     blocked = certainty >= least
     doubt = name if not blocked and certainty >= DOUBT else ""
@@ -80,6 +82,13 @@ def with_certainty(
         judged = replace(found, certainty=None)
     first = max(standing, key=lambda other: found.scores[other] / _limit(found, lexicon, other), default="")
     return _shifted(judged, lexicon, lowered, first, f"reads harmless ({1 - certainty:.0%}): {terms}")
+
+
+def _certainty_of(page: Candidate, text: str, model: TextModel) -> float:
+    read = model.read_parts if page.verdict else model.read
+    reading = read(text, page.category)
+    certainty = model.calibration.certainty(page, reading)
+    return certainty if page.verdict or reading.confirms else min(certainty, UNCONFIRMED)
 
 
 def with_passage(found: Judgement, judged: Judgement, passage: Passage, strictness: Strictness) -> Judgement:

@@ -6,7 +6,7 @@ The kept writer's sites have no part in it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import numpy as np
@@ -39,28 +39,34 @@ class Odds:
         samples: the pages.
         odds: log-odds of each, `FAR` where no word speaks of a category.
         column: of its knot, -1 where no word speaks.
+        spared: whether neither words nor reading confirm a page, so that it is not blocked. Knots are chosen as if it were: what
+            this spares is not spent on other pages.
     """
 
     samples: Sequence[Sample]
     odds: NDArray[np.float64]
     column: NDArray[np.intp]
+    spared: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
 
     @classmethod
     def read(cls, samples: Sequence[Sample], classifier: PageClassifier, model: TextModel) -> "Odds":
         """Reads pages, in some 0.6 ms each."""
         odds, column = np.full(len(samples), FAR), np.full(len(samples), -1)
+        spared = np.zeros(len(samples), np.bool_)
         for index, sample in enumerate(samples):
             text, found, lexicon = classifier.by_words(sample.page)
             page = candidate_of(found, lexicon, CATEGORIES, text)
             if page is not None:
                 read = model.read_parts if found.category else model.read
-                odds[index] = model.calibration.odds(page, read(text.visible(), page.category))
+                reading = read(text.visible(), page.category)
+                odds[index] = model.calibration.odds(page, reading)
                 column[index] = model.calibration.column(page)
-        return cls(samples, odds, column)
+                spared[index] = not page.verdict and not reading.confirms
+        return cls(samples, odds, column, spared)
 
     def blocked(self, knots: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Returns which pages are blocked from these knots on, one a column."""
-        return (self.column >= 0) & (self.odds >= knots[self.column])
+        return (self.column >= 0) & (self.odds >= knots[self.column]) & ~self.spared
 
     def half(self, seed: int) -> NDArray[np.bool_]:
         """Returns a half of the pages, of each site all or none, another one for each seed."""

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+LEAST_OWN, LEAST_OF_BOTH = -1.2, -0.6
+"""Log-odds of the most harmful third: that the text belongs to its category, and in sum with those that it is harmful."""
+
 
 class Reading(NamedTuple):
     """Log-odds that a text is harmful, by window, by the weights of all categories; and the same by those of its category.
@@ -27,6 +30,11 @@ class Reading(NamedTuple):
     def total(self) -> float:
         """By which parts of a text are compared: the sum of both means."""
         return self.mean + self.own_mean
+
+    @property
+    def confirms(self) -> bool:
+        """Whether the text reads somewhat like its category, or clearly harmful."""
+        return self.own_top >= LEAST_OWN or self.top + self.own_top >= LEAST_OF_BOTH
 
 
 NOTHING_READ = Reading(*[-2.0] * 8)

@@ -1,10 +1,12 @@
 """The last step of training: knots of `standard` that are chosen once more, and what gives way to them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from gatewayfilter.classify import load_classifier
 from gatewayfilter.classify.models.calibration import KINDS, Calibration
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, TextModel
 from scripts.training import knots
@@ -69,6 +71,18 @@ def test_no_harmless_page_is_blocked_to_find_more(monkeypatch: pytest.MonkeyPatc
     assert pages.blocked(chosen).tolist() == [False, False, True]
     unseen = odds([("zh_gambling_pages", "gambling", 3.0), ("html_gne", HARMLESS, FAR)])
     assert unseen.blocked(np.full(len(chosen), -5.0)).tolist() == [True, False]
+
+
+def test_what_words_and_reading_do_not_confirm_is_spared() -> None:
+    judge, model = load_classifier([WORDS]), TextModel.load(WORDS / TEXT_MODEL_FILE)
+    assert model is not None
+    mail = sample("en_enron1", HARMLESS)._replace(page=text_page("please download the invoice file"))
+    lowest = np.full(KINDS * len(CATEGORIES), -50.0)
+    fine = Odds.read([mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), -9.0)))
+    assert (fine.odds > FAR).all()
+    assert fine.blocked(lowest).tolist() == [False]
+    harmful = Odds.read([mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), 9.0)))
+    assert harmful.blocked(lowest).tolist() == [True]
 
 
 def test_a_half_has_whole_sites() -> None:

@@ -1,13 +1,15 @@
 """What the certainty of the text model does to a verdict of the words."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
 from gatewayfilter.classify.imitated_services import SERVICES_FILE
-from gatewayfilter.classify.models.text_reading import Reading
-from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNDER, with_certainty
+from gatewayfilter.classify.models.text_reading import LEAST_OF_BOTH, LEAST_OWN, Reading
+from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNCONFIRMED, UNDER, with_certainty
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
 from tests.classify.models.text_models import NAMES, made
@@ -76,6 +78,27 @@ def test_words_that_hardly_hint_are_not_read(tmp_path: Path) -> None:
     found = PageClassifier(lexicon, texts=made(tmp_path, bias=HARMFUL)).classify_text("casino")
     assert (found.category, found.doubt, found.certainty) == ("", "", 0.0)
     assert PageClassifier(lexicon).classify_text("casino").certainty is None
+
+
+@pytest.mark.parametrize(
+    ("text", "own", "harmful", "category", "doubt"),
+    [
+        ("drugs shop", LEAST_OWN, 0.0, "drugs", ""),
+        ("drugs shop", LEAST_OWN - 0.1, 0.0, "", "drugs"),
+        ("drugs shop", LEAST_OWN - 0.1, LEAST_OF_BOTH - LEAST_OWN + 0.2, "drugs", ""),  # clearly harmful
+        ("drugs offer drugs sale", LEAST_OWN - 0.1, 0.0, "drugs", ""),  # a verdict of the words confirms
+    ],
+)
+def test_without_a_verdict_a_page_must_read_like_its_category(
+    tmp_path: Path, text: str, own: float, harmful: float, category: str, doubt: str
+) -> None:
+    model = made(tmp_path)
+    scale = replace(model.calibration, knots=model.calibration.knots - 9.0)
+    model = replace(model, bias=np.array([harmful, own, own]), calibration=scale)
+    found = PageClassifier(LEXICON, texts=model).classify_text(text)
+    assert (found.category, found.doubt) == (category, doubt)
+    assert found.certainty == UNCONFIRMED if doubt else (found.certainty or 0) > UNCONFIRMED
+    assert PageClassifier(LEXICON, texts=model, strictness=Strictness.STRICT).classify_text(text).category == "drugs"
 
 
 def test_a_verdict_stands_where_the_operator_has_words(tmp_path: Path) -> None:
