@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log1p
 
+from gatewayfilter.classify.bet_taking import CATEGORY as BETTING
+from gatewayfilter.classify.bet_taking import bet_taking_sign
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, Candidate
 from gatewayfilter.classify.models.text_model import TextModel
@@ -29,10 +31,12 @@ CLONE_CERTAINTY = 0.95
 HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
 """Limits: what a category's words must come to before a text of up to so many bytes is read, and at most; in between as much more
 as the page is longer. No page is harmful by statistics alone, and in a long text some word of any category stands by chance."""
+SIGN_CERTAINTY = 0.95
+"""Certainty of a page that takes bets: `relaxed` sends it to review."""
 UNCONFIRMED = 0.85
 """Certainty, at most, of a page on which the words have no verdict and that does not read like its category: `standard` sends it
 to review."""
-PAYMENTS, BETTING, BETTING_FROM = "fraud", "gambling", 0.5
+PAYMENTS, BETTING_FROM = "fraud", 0.5
 """Pages on which bettors pay in and out are full of words of payment fraud: they are weighed as `BETTING` where its words come to
 this share of those of `PAYMENTS`."""
 
@@ -60,7 +64,7 @@ def with_certainty(
         return replace(found, certainty=0.0)
     name = nearest.category
     text = page.visible()
-    certainty = _certainty_of(nearest, text, model)
+    certainty, sign = _weighed(nearest, text, model)
     least = model.calibration.certainty_of_passages(nearest) if strictness is None else BLOCKED_FROM[strictness]
     blocked = certainty >= least
     doubt = name if not blocked and certainty >= DOUBT else ""
@@ -71,7 +75,8 @@ def with_certainty(
         # A score may be over its limit already, of fewer words than the category requires.
         missing = OVER * _limit(found, lexicon, name) - found.scores[name]
         terms = " · ".join(model.telling(text, name, harmful=True))
-        return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, f"reads like {name} ({certainty:.0%}): {terms}")
+        said = f"takes bets: {sign}" if sign else f"reads like {name} ({certainty:.0%}): {terms}"
+        return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, said)
     over = [other for other, score in found.scores.items() if score > _limit(found, lexicon, other)]
     own = [other for other in over if other not in known or other in model.additive]
     over = [other for other in over if other not in own]
@@ -84,11 +89,15 @@ def with_certainty(
     return _shifted(judged, lexicon, lowered, first, f"reads harmless ({1 - certainty:.0%}): {terms}")
 
 
-def _certainty_of(page: Candidate, text: str, model: TextModel) -> float:
+def _weighed(page: Candidate, text: str, model: TextModel) -> tuple[float, str]:
+    """Returns the certainty that a page is harmful, and the sign that gave it where words and reading did not."""
     read = model.read_parts if page.verdict else model.read
     reading = read(text, page.category)
     certainty = model.calibration.certainty(page, reading)
-    return certainty if page.verdict or reading.confirms else min(certainty, UNCONFIRMED)
+    if not page.verdict and not reading.confirms:
+        certainty = min(certainty, UNCONFIRMED)
+    sign = bet_taking_sign(text) if page.category == BETTING and certainty < SIGN_CERTAINTY else ""
+    return SIGN_CERTAINTY if sign else certainty, sign
 
 
 def with_passage(found: Judgement, judged: Judgement, passage: Passage, strictness: Strictness) -> Judgement:

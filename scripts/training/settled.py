@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayfilter.classify import PageClassifier
+from gatewayfilter.classify.bet_taking import CATEGORY as BETTING
+from gatewayfilter.classify.bet_taking import bet_taking_sign
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, KINDS, Calibration
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.score_adjustment import candidate_of
@@ -41,18 +43,20 @@ class Odds:
         column: of its knot, -1 where no word speaks.
         spared: whether neither words nor reading confirm a page, so that it is not blocked. Knots are chosen as if it were: what
             this spares is not spent on other pages.
+        signed: whether a sign of its own blocks a page, whatever its odds; knots are chosen without it, too.
     """
 
     samples: Sequence[Sample]
     odds: NDArray[np.float64]
     column: NDArray[np.intp]
     spared: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
+    signed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((), np.bool_))
 
     @classmethod
     def read(cls, samples: Sequence[Sample], classifier: PageClassifier, model: TextModel) -> "Odds":
         """Reads pages, in some 0.6 ms each."""
         odds, column = np.full(len(samples), FAR), np.full(len(samples), -1)
-        spared = np.zeros(len(samples), np.bool_)
+        spared, signed = np.zeros((2, len(samples)), np.bool_)
         for index, sample in enumerate(samples):
             text, found, lexicon = classifier.by_words(sample.page)
             page = candidate_of(found, lexicon, CATEGORIES, text)
@@ -62,11 +66,12 @@ class Odds:
                 odds[index] = model.calibration.odds(page, reading)
                 column[index] = model.calibration.column(page)
                 spared[index] = not page.verdict and not reading.confirms
-        return cls(samples, odds, column, spared)
+                signed[index] = page.category == BETTING and bool(bet_taking_sign(text.visible()))
+        return cls(samples, odds, column, spared, signed)
 
     def blocked(self, knots: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Returns which pages are blocked from these knots on, one a column."""
-        return (self.column >= 0) & (self.odds >= knots[self.column]) & ~self.spared
+        return (self.column >= 0) & (self.odds >= knots[self.column]) & ~self.spared | self.signed
 
     def half(self, seed: int) -> NDArray[np.bool_]:
         """Returns a half of the pages, of each site all or none, another one for each seed."""

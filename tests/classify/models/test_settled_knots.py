@@ -73,16 +73,19 @@ def test_no_harmless_page_is_blocked_to_find_more(monkeypatch: pytest.MonkeyPatc
     assert unseen.blocked(np.full(len(chosen), -5.0)).tolist() == [True, False]
 
 
-def test_what_words_and_reading_do_not_confirm_is_spared() -> None:
+def test_what_words_and_reading_do_not_confirm_is_spared_and_a_sign_blocks() -> None:
     judge, model = load_classifier([WORDS]), TextModel.load(WORDS / TEXT_MODEL_FILE)
     assert model is not None
+    board = sample("zh_gambling_pages", "gambling")._replace(page=text_page("号码\n赔率\n金额\n" * 9))
     mail = sample("en_enron1", HARMLESS)._replace(page=text_page("please download the invoice file"))
     lowest = np.full(KINDS * len(CATEGORIES), -50.0)
-    fine = Odds.read([mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), -9.0)))
+    fine = Odds.read([board, mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), -9.0)))
     assert (fine.odds > FAR).all()
-    assert fine.blocked(lowest).tolist() == [False]
-    harmful = Odds.read([mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), 9.0)))
-    assert harmful.blocked(lowest).tolist() == [True]
+    assert fine.blocked(lowest).tolist() == [True, False]
+    assert fine.blocked(-lowest).tolist() == [True, False]
+    harmful = Odds.read([board, mail], judge, replace(model, bias=np.full(1 + len(CATEGORIES), 9.0)))
+    assert harmful.blocked(lowest).tolist() == [True, True]
+    assert harmful.blocked(-lowest).tolist() == [True, False]
 
 
 def test_a_half_has_whole_sites() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gatewayfilter.classify import Category, Lexicon, PageClassifier, load_classifier, words_version
 from gatewayfilter.classify.imitated_services import SERVICES_FILE
 from gatewayfilter.classify.models.text_reading import LEAST_OF_BOTH, LEAST_OWN, Reading
-from gatewayfilter.classify.score_adjustment import HINTED, OVER, UNCONFIRMED, UNDER, with_certainty
+from gatewayfilter.classify.score_adjustment import HINTED, OVER, SIGN_CERTAINTY, UNCONFIRMED, UNDER, with_certainty
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
 from tests.classify.models.text_models import NAMES, made
@@ -78,6 +78,16 @@ def test_words_that_hardly_hint_are_not_read(tmp_path: Path) -> None:
     found = PageClassifier(lexicon, texts=made(tmp_path, bias=HARMFUL)).classify_text("casino")
     assert (found.category, found.doubt, found.certainty) == ("", "", 0.0)
     assert PageClassifier(lexicon).classify_text("casino").certainty is None
+
+
+def test_a_sign_decides_where_the_words_hint_at_betting(tmp_path: Path) -> None:
+    board = "赔率\n金额\n" * 3
+    judge = PageClassifier(LEXICON, texts=made(tmp_path, bias=FINE))
+    assert not judge.classify_text(board).harmful
+    assert not judge.classify_text(f"drugs shop\n{board}").harmful
+    found = judge.classify_text(f"gambling shop\n{board}")
+    assert (found.category, found.certainty) == ("gambling", SIGN_CERTAINTY)
+    assert found.evidence[0].word == "takes bets: a stake beside 3 prices"
 
 
 @pytest.mark.parametrize(

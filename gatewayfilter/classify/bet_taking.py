@@ -1,0 +1,51 @@
+"""Pages that take bets: their terms bind bettors, or their boards put an amount beside each price.
+
+Rules, terms and bare boards of a betting site hardly advertise, so that words and reading find them harmless. What they do tells
+them from texts about bets: sentence after sentence says what becomes of a bet, or names the account or the customer that it is
+of, and a board repeats price and amount. Reports and warnings tell of bets, too, but of the police, courts and victims as well.
+
+In Chinese alone: English sites are found without, and English news of betting companies speak of bets and customers.
+"""
+
+import re
+
+CATEGORY = "gambling"
+MAX_READ = 40_000
+"""Characters of the visible text that count."""
+LEAST_SENTENCES, LEAST_SHARE = 3, 20
+"""Sentences that bind bettors, and one of how many of the page they are at least: what somebody quotes in a long page is less."""
+LEAST_PRICES = 3
+"""Prices with an amount beside them: a table of one match has one heading."""
+_BET = re.compile("投注|赌注|注单")
+_GAMING = re.compile("下注|博彩")
+"""Business news speak of these, too: of the gaming industry, and of staking on something."""
+_PARTY = re.compile("会员|户口|账户|账号|本公司|我司|本站|本网|本平台|您")
+_BINDING = re.compile("客户|用户|玩家|我们|有效|无效|取消|作废|退还|派彩|派发|结算|确立")
+_TOLD = re.compile("记者|警方|民警|公安|检察|法院|被告|嫌疑|涉案|犯罪|诈骗|骗子|骗局|受害|戒赌|求助|辅导|据悉|报道")
+"""Of reports and warnings."""
+_PRICE = re.compile(r"(?:赔率|水位)[\s:|]{0,6}(?:金额|下注|注额|投注)")
+_END = re.compile("[。!?;\n]")
+
+
+def bet_taking_sign(text: str) -> str:
+    """Returns by what a page takes bets, in words; `""` where nothing says so. Linear in the text.
+
+    Args:
+        text: what is visible, in its normal view.
+    """
+    text = text[:MAX_READ]
+    prices = len(_PRICE.findall(text))
+    if prices >= LEAST_PRICES:
+        return f"a stake beside {prices} prices"
+    sentences = [sentence for sentence in _END.split(text) if sentence]
+    bound = sum(map(_binds, sentences))
+    told = len(_TOLD.findall(text))
+    if bound >= LEAST_SENTENCES and bound * LEAST_SHARE >= len(sentences) and bound > 2 * told:
+        return f"{bound} sentences bind bettors"
+    return ""
+
+
+def _binds(sentence: str) -> bool:
+    if _PARTY.search(sentence):
+        return bool(_BET.search(sentence) or _GAMING.search(sentence))
+    return bool(_BINDING.search(sentence) and _BET.search(sentence))
