@@ -133,6 +133,32 @@ def test_what_stands_far_from_a_hit_is_left_out(settings: Settings) -> None:
     assert "…" not in last
 
 
+def test_a_file_of_words_brings_exceptions_and_names_its_category(settings: Settings) -> None:
+    file = b'category = "gambling"\nexceptions = ["bingo wings"]\n[words]\n5 = ["big wheel"]\n[context]\n3 = ["museum"]\n'
+    done = word_jobs.import_file(settings, file, "mine.toml", "", 5.0)
+    assert (done["category"], done["read"], done["changed"], done["rejected"]) == ("gambling", 3, 3, 0)
+    rows = {row["phrase"]: (row["kind"], row["weight"]) for row in find(settings, own=True)["rows"]}
+    assert rows == {"big wheel": ("word", 5.0), "museum": ("context", -3.0), "bingo wings": ("exception", None)}
+    assert word_jobs.import_file(settings, file, "mine.toml", "", 5.0)["changed"] == 0
+    for content, name, category, sentence in (
+        (b"big wheel\n", "mine.txt", "", "name the category"),
+        (b"# nothing\n", "mine.txt", "gambling", r"mine\.txt holds no usable word; line 1: nothing but comments"),
+        (b"<>\n", "mine.txt", "gambling", r"mine\.txt holds no usable word; line 1: "),
+    ):
+        with pytest.raises(ClassifyError, match=sentence):
+            word_jobs.import_file(settings, content, name, category, 5.0)
+
+
+def test_words_of_categories_that_allow(settings: Settings) -> None:
+    assert word_jobs.add(settings, category="bank", phrases=("online banking",)) == 1
+    with pytest.raises(ClassifyError, match="either context or an exception"):
+        word_jobs.add(settings, category="gambling", phrases=("x y",), context=True, exception=True)
+    assert word_jobs.add(settings, category="gambling", phrases=("museum",), weight=4.0, context=True) == 1
+    assert find(settings, own=True)["rows"][0]["weight"] == -4.0
+    assert word_jobs.add(settings, category="gambling", phrases=("a + b + c", "a + b + c"), weight=4.0) == 1
+    assert find(settings, kind="combination", own=True)["rows"][0]["phrase"] == "a + b + c"
+
+
 def test_changes_are_recorded(settings: Settings, store: Store) -> None:
     work = WordWork(OwnProcess(), settings, store, lambda: 1_800_000_000.0)
     assert work.add(ANNA, "gambling", ["big wheel", "x" * 90], weight=4.0) == 2

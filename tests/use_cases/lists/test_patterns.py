@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.errors import GatewayFilterError, UrlError
 from gatewayfilter.model import EntryKind, ListAction
-from gatewayfilter.use_cases.lists.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url
+from gatewayfilter.use_cases.lists.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url, verb_of
 
 EVERY_KIND = [
     ("example.com", EntryKind.DOMAIN, ".example.com", "example.com and its subdomains"),
@@ -70,3 +70,15 @@ def test_any_text_is_a_pattern_or_one_of_our_errors(text: str) -> None:
     except GatewayFilterError:
         return
     assert read.describe()
+
+
+@pytest.mark.parametrize(
+    ("action", "verb"),
+    [
+        (ListAction.BLOCK, "blocks"),
+        (ListAction.ALLOW, "allows"),
+        (ListAction.SPLICE, "passes unread the connections to"),
+    ],
+)
+def test_what_a_rule_does_in_words(action: ListAction, verb: str) -> None:
+    assert verb_of(action) == verb
