@@ -54,6 +54,15 @@ def test_a_file_without_a_rule_names_its_first_line() -> None:
 @pytest.mark.parametrize(
     "content", [TEXT.encode(), TEXT.encode("utf-8-sig"), TEXT.encode("utf-16"), gzip.compress(TEXT.encode(), mtime=0)]
 )
+def test_the_largest_file(content: bytes) -> None:
+    assert text_of(io.BytesIO(content), "my.txt", len(gzip.decompress(content) if content[:1] == b"\x1f" else content))
+    with pytest.raises(ListError, match=r"my\.txt is larger than 9 bytes"):
+        text_of(io.BytesIO(content), "my.txt", 9)
+
+
+@pytest.mark.parametrize(
+    "content", [TEXT.encode(), TEXT.encode("utf-8-sig"), TEXT.encode("utf-16"), gzip.compress(TEXT.encode(), mtime=0)]
+)
 def test_text_of_any_usual_file(content: bytes) -> None:
     assert text_of(io.BytesIO(content), "my.txt") == TEXT
 

@@ -1,19 +1,26 @@
 """Single sign-on from the button to the session, by the use case alone; and people who get an account."""
 
+import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx2
 import pytest
+import trustme
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import AccountError
 from gatewayfilter.model import Account, Role
 from gatewayfilter.settings import OidcSettings
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.access import throttle
 from gatewayfilter.use_cases.access.accounts import Accounts
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
@@ -66,7 +73,10 @@ def linked(store: Store, provider: OidcProvider) -> Account:
 def at_provider(sign_on: SingleSignOn, target: str = "/lists") -> tuple[Answer, str]:
     """Presses the button. Returns what the provider sends the browser back with, and the cookie."""
     address, cookie = sign_on.begin(target, REDIRECT)
-    back = urlsplit(httpx2.get(address, trust_env=False).headers["location"])
+    parts = urlsplit(address)
+    with closing(HTTPConnection(parts.netloc)) as browser:
+        browser.request("GET", f"{parts.path}?{parts.query}")
+        back = urlsplit(browser.getresponse().headers["location"])
     query = {name: values[0] for name, values in parse_qs(back.query).items()}
     return Answer(query["state"], query["code"], "", query["iss"]), cookie
 
@@ -103,7 +113,10 @@ def test_a_provider_with_a_query_in_its_address(open_one: Callable[..., SingleSi
     assert address.startswith(f"{provider.address}/authorize?tenant=1&response_type=code&")
 
 
-def test_answers_that_log_nobody_in(open_one: Callable[..., SingleSignOn], provider: OidcProvider) -> None:
+def test_answers_that_log_nobody_in(
+    open_one: Callable[..., SingleSignOn], provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(throttle, "_OF_ACCOUNT", throttle._Limit(free=2, longest_s=60.0))  # nobody waits for other networks
     sign_on = open_one()
     for number, (changes, reason) in enumerate(
         (
@@ -147,7 +160,7 @@ def test_a_provider_without_an_id_token(open_one: Callable[..., SingleSignOn], p
 
 
 def test_a_wrong_secret_is_told_by_the_provider(
-    open_one: Callable[..., SingleSignOn], tmp_path: Any, store: Store, provider: OidcProvider
+    open_one: Callable[..., SingleSignOn], tmp_path: Path, store: Store, provider: OidcProvider
 ) -> None:
     sign_on = open_one(client_secret="wrong")
     answer, cookie = at_provider(sign_on)
@@ -364,6 +377,33 @@ def test_the_largest_answer_is_read(provider: OidcProvider) -> None:
     provider.answers["/x"] = _json(content + b" ")
     with pytest.raises(SignOnError, match="more than 262,144 bytes"):
         http.get(f"{provider.address}/x")
+
+
+def test_a_provider_with_tls_is_who_its_certificate_names(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for _ in range(3):
+                with suppress(OSError), context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+                    connection.recv(65_536)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\n" + b'{"a": 1}')
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        trusting = ProviderHttp(f"https://localhost:{port}", tmp_path / "authority.pem")
+        assert trusting.get(f"https://localhost:{port}/x") == {"a": 1}
+        with pytest.raises(SignOnError, match="its certificate is refused: "):
+            trusting.get(f"https://127.0.0.1:{port}/x")
+        with pytest.raises(SignOnError, match="its certificate is refused: "):
+            ProviderHttp(f"https://localhost:{port}").get(f"https://localhost:{port}/x")
+        thread.join(5)
+    with pytest.raises(SignOnError, match="Connection refused"):
+        trusting.get(f"https://localhost:{port}/x")
 
 
 def test_a_provider_that_failed_is_asked_again_after_some_seconds(provider: OidcProvider) -> None:
