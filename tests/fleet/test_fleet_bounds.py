@@ -12,6 +12,7 @@ import pytest
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet import download, export, members
+from gatewayfilter.fleet.bundle import shared_bundle
 from gatewayfilter.fleet.download import MOST_REQUESTS, ContentError, DiskError, Download, runs_of
 from gatewayfilter.fleet.export import copy_export, part_of
 from gatewayfilter.fleet.follower import CLOCK_SLACK_S, _one_line, _try_out
@@ -19,7 +20,8 @@ from gatewayfilter.fleet.follower_state import Fault
 from gatewayfilter.fleet.health import HealthBoard, Report, read_board, read_report
 from gatewayfilter.fleet.members import Members
 from gatewayfilter.fleet.transport import Transport, TransportError
-from gatewayfilter.settings import FleetSettings
+from gatewayfilter.model import APPROVED, FLEET, Client, EntryKind, Group, ListAction, ManualRule, PolicySet
+from gatewayfilter.settings import FleetSettings, Shared
 from tests.fleet.fleet_fakes import Gateway, Publisher, publish_hosts
 from tests.fleet.test_fleet_endpoint import answering, plain
 
@@ -362,3 +364,31 @@ def test_parts_of_files(answer: bytes, words: str) -> None:
             assert b"".join(transport.span("a" * 64, 0, 3)) == b"abc"
         if answer.startswith(b"HTTP/1.1 200"):
             assert transport._connection is None, "the rest of the file is not waited for"
+
+
+@pytest.mark.parametrize(
+    ("share", "rules", "items"),
+    [
+        ((), set(), set()),
+        ((Shared.RULES,), {".all.example"}, set()),
+        ((Shared.RULES, Shared.POLICIES), {".all.example", ".kids.example"}, {"kids"}),
+        ((Shared.RULES, Shared.CLIENTS), {".all.example", ".kim.example"}, {"kim"}),
+        ((Shared.CLIENTS,), set(), {"kim"}),
+    ],
+)
+def test_what_travels(share: tuple[Shared, ...], rules: set[str], items: set[str]) -> None:
+    def rule(name: str, **values: object) -> ManualRule:
+        return ManualRule(1, ListAction.BLOCK, EntryKind.DOMAIN, f".{name}.example", **values)  # type: ignore[arg-type]
+
+    known = [
+        rule("all"),
+        rule("kids", scope="group:kids"),
+        rule("kim", scope="client:kim"),
+        rule("off", enabled=False),
+        rule("approved", group=APPROVED),
+        rule("mine", group=FLEET),
+    ]
+    household = PolicySet.of([Group("kids"), Client("kim", group="kids")])
+    found = shared_bundle(known, household, FleetSettings(share=share))
+    assert {one.pattern for one in found.rules} == rules
+    assert {item.name for item in found.items} == items

@@ -379,6 +379,24 @@ def test_the_largest_answer_is_read(provider: OidcProvider) -> None:
         http.get(f"{provider.address}/x")
 
 
+def test_the_first_address_that_takes_a_connection_is_used(provider: OidcProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        dead = unused.getsockname()
+    live = ("127.0.0.1", urlsplit(provider.address).port)
+    found: list[Any] = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(socket.AF_INET, 1, 6, "", address) for address in found])
+    http = ProviderHttp(provider.address)
+    for addresses in ([dead, dead, live], [live, dead]):
+        found[:] = addresses
+        assert "keys" in http.get(f"{provider.address}/keys")
+    found[:] = [dead, dead]
+    with pytest.raises(SignOnError, match="Connection refused"):
+        http.get(f"{provider.address}/keys")
+    found[:] = [("10.0.0.1", 80)]
+    with pytest.raises(SignOnError, match=r"other\.example is another host than the issuer's, and not public"):
+        ProviderHttp("https://id.example").get("https://other.example/keys")
+
+
 def test_a_provider_with_tls_is_who_its_certificate_names(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "authority.pem")
