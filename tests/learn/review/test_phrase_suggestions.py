@@ -87,3 +87,45 @@ def test_what_was_met_most_often_is_kept_where_there_are_too_many(monkeypatch: p
     assert propose([*often, *pages, *often], [])[0] == phrase_suggestions.ProposedPhrase(
         "casino", "gambling", "casino royale", 10
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "phrases"),
+    [
+        (
+            "one two three casino four five six",
+            "casino",
+            {
+                "two three casino", "two three casino four", "two three casino four five", "three casino",
+                "three casino four", "three casino four five", "casino four", "casino four five",
+            },
+        ),
+        ("two. Casino, three", "casino", set()),
+        ("甲乙老虎机丙", "老虎机", {"老虎机丙", "乙老虎机", "乙老虎机丙", "甲乙老虎机", "甲乙老虎机丙"}),
+        ("甲。老虎机丙", "老虎机", {"老虎机丙"}),
+    ],
+)  # fmt: skip
+def test_every_phrase_around_a_word(line: str, word: str, phrases: set[str]) -> None:
+    found = {item.phrase for item in propose([task(line, word)], [], limit=100)}
+    assert set(phrase_suggestions._around(word, line.lower())) == phrases
+    assert found <= phrases
+    assert len(found) == min(len(phrases), 3)
+
+
+def test_a_page_counts_once_for_a_phrase_and_lines_stand_alone() -> None:
+    text = "Grand casino hall\nthe casino hall of casino hall"
+    found = {item.phrase: item.pages for item in propose([task(text, "casino"), task("a casino hall", "casino")], [], limit=100)}
+    assert found == {"casino hall": 2, "grand casino": 1, "a casino hall": 1}
+
+
+def test_words_that_count_for_nothing_propose_nothing() -> None:
+    rejected = task("casino royale film", "casino")
+    for hit in (Evidence("casino", "gambling", -1.0, "main", 0), Evidence("casino", "ads", 10.0, "main", 0)):
+        other = replace(rejected, classification=replace(rejected.classification, evidence=(hit,)))
+        assert propose([other], []) == []
+
+
+def test_the_occurrences_that_are_looked_at_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(phrase_suggestions, "MAX_OCCURRENCES", 2)
+    found = list(phrase_suggestions._around("casino", "red casino\nblue casino\ngreen casino"))
+    assert found == ["red casino", "blue casino"]

@@ -248,3 +248,16 @@ def test_what_all_lines_do_together(lines: str, action: ListAction, outcome: Lis
 def test_examples_of_patterns(line: str, tried: list[str]) -> None:
     (found,) = try_rules(line, "", BLOCK).lines
     assert [one.url for one in found.tried] == tried
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "column"),
+    [
+        ("/a{1000}{1000}/$image", "the regular expression has nothing to repeat", 0),
+        ("||a.example^$domain=/(/", "the regular expression has an unmatched '('", 22),
+        ("/x(?P<n>a)(?P=n)/$script", "the regular expression has a group that is not supported", 0),
+    ],
+)
+def test_adblock_rules_that_no_list_could_hold(line: str, error: str, column: int) -> None:
+    (found,) = try_rules(line, "", BLOCK).lines
+    assert (found.kind, found.error, found.column, found.action) == (TestedKind.WRONG, error, column, None)

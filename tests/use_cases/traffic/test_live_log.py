@@ -133,3 +133,13 @@ def test_an_empty_log(store: Store) -> None:
         live = LiveLog(store.log)
         assert live.newest() == 0
         assert live.after(0).records == ()
+
+
+def test_what_is_left_after_a_removal_is_read_again(store: Store) -> None:
+    clock = Clock()
+    live = LiveLog(store.log, clock)
+    store.log.write([record(1)])
+    assert live.newest() == 1
+    live.clear()
+    batch = live.after(0)
+    assert ([number for number, _ in batch.records], batch.reached, batch.skipped) == ([1], 1, 0)

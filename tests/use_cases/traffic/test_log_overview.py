@@ -85,3 +85,12 @@ def test_tables_and_timeline(store: Store) -> None:
 def test_an_empty_log(store: Store) -> None:
     found = make_overview(store.log_stats, Names(), Span.MONTH, 1.7e9, UTC)
     assert (found.decisions, found.clients, len(found.timeline.buckets)) == (0, (), 30)
+
+
+def test_the_last_hour_is_part_of_the_day(store: Store) -> None:
+    now = datetime(2025, 5, 10, 12, 30, tzinfo=UTC).timestamp()
+    store.log.write([LogRecord(now - 60, "192.0.2.9", "GET", "http://a.example/", "document", "block", "blacklist", "ut1")])
+    while store.log_counter.step():
+        pass
+    found = make_overview(store.log_stats, Names(), Span.DAY, now, UTC)
+    assert (found.until, found.decisions, [one.name for one in found.clients]) == (now + 1_800, 1, ["192.0.2.9"])
