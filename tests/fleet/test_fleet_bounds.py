@@ -116,6 +116,13 @@ def test_an_answer_that_nothing_has_changed_expires_too(publisher: Publisher, ga
     assert gateway.blocks(".host-7.example")
 
 
+@pytest.mark.parametrize(("size", "fault"), [(1, Fault.OK), (0, Fault.SIGNATURE)])
+def test_a_delta_has_a_byte_at_least(publisher: Publisher, gateway: Gateway, size: int, fault: Fault) -> None:
+    publisher.export()
+    publisher.forge({"deltas": [["0" * 64, "1" * 64, size]]})
+    assert gateway.follower.poll().fault is fault
+
+
 def test_lost_files_of_a_follower_come_back(publisher: Publisher, gateway: Gateway) -> None:
     publisher.export()
     gateway.follower.poll()

@@ -188,6 +188,12 @@ def test_pages_that_are_alike_stand_in_one_group(world: World) -> None:
     assert [task.group_id for task in world.store.reviews.tasks()] == [1, 1, 1, 4]
 
 
+def test_the_same_page_without_a_text_stands_in_one_group(world: World) -> None:
+    for host, body in (("one", b"<!--casino-->"), ("two", b"<!--casino-->"), ("three", b"<!--casino !-->")):
+        world.visit(f"http://{host}.example/", body)
+    assert [task.group_id for task in world.store.reviews.tasks()] == [1, 1, 3]
+
+
 def test_too_many_open_tasks_are_dropped_and_counted(store: Store) -> None:
     world = World(store, LearnSettings(max_open_reviews=1))
     world.visit()

@@ -77,3 +77,9 @@ def test_likeness_is_symmetric_and_within_bounds(one: str, other: str) -> None:
     assert title_similarity(one, other) == title_similarity(other, one)
     assert 0 <= title_similarity(one, other) <= 1
     assert 0 <= simhash(one) < 2**64
+
+
+def test_the_shortest_text_that_is_like_another() -> None:
+    assert simhash("abcd") == 0
+    assert simhash("a b c d e") == simhash("ABCDE") != 0
+    assert are_alike("", simhash("abcde"), "", simhash("abcde"))
