@@ -171,7 +171,11 @@ def test_outbound_proxies_are_shown_without_passwords(call: Callable[[Settings],
     assert ("127.0.0.1:9" in shown, "127.0.0.1:10" in shown, "secret" in shown) == (True, True, False)
 
 
-def test_outbound_proxies_are_checked_by_a_page(site: str, settings: Settings) -> None:
+def test_outbound_proxies_are_checked_by_a_page(site: str, settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("127.0.0.1:11\n")
+    collected = settings.crawl.model_copy(update={"proxies_from": (str(tmp_path / "more"),)})
+    (row,) = crawl_jobs.proxies(settings.model_copy(update={"crawl": collected}))
+    assert row == {"address": "http://127.0.0.1:11", "response_ms": None, "anonymous": None, "failures": 0}
     crawl = settings.crawl.model_copy(update={"proxies": ("127.0.0.1:9",), "proxy_check_url": f"{site}/calm"})
     (row,) = crawl_jobs.proxies(settings.model_copy(update={"crawl": crawl}))
     assert row == {"address": "http://127.0.0.1:9", "response_ms": None, "anonymous": None, "failures": 1}
