@@ -15,14 +15,6 @@ if TYPE_CHECKING:
     from gatewayfilter.model import Actor
     from gatewayfilter.store import Store
 
-_ACTIONS = {
-    ReviewMove.APPROVE: "review.approved",
-    ReviewMove.REJECT: "review.rejected",
-    ReviewMove.CHANGE: "review.changed",
-    ReviewMove.UNDO: "review.undone",
-    ReviewMove.REDO: "review.redone",
-}
-
 
 def decide_recorded(
     settings: Settings,
@@ -40,5 +32,5 @@ def decide_recorded(
         decided = [item.task for item in done.tasks]
         detail = ", ".join(f"task {task.task_id}" for task in decided[:20]) + (f": {decision.note}" if decision.note else "")
         undo = None if decision.move is ReviewMove.UNDO else inverse_of_reviews(decided)
-        AuditTrail(store, clock).record(actor, _ACTIONS[decision.move], decided[0].url, detail, undo)
+        AuditTrail(store, clock).record(actor, decision.move.audit_action, decided[0].url, detail, undo)
     return done
