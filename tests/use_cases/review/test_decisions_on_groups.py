@@ -20,7 +20,7 @@ from gatewayfilter.use_cases.review.review_deciding import (
 )
 from gatewayfilter.use_cases.review.review_reports import review_counts
 from gatewayfilter.use_cases.review.review_tasks import TaskPosition, TaskQuery, find_task, task_facts, task_page
-from gatewayfilter.use_cases.review.unblock_index import UnblockIndex
+from gatewayfilter.use_cases.review.unblock_index import UnblockIndex, complete_requests
 
 NOW = 1_800_000_000.0
 JUDGED = Classification("gambling", 42.0, 20.0, {"gambling": 42.0})
@@ -121,7 +121,10 @@ def test_requests_about_a_decided_page_are_closed(settings: Settings, store: Sto
     decided(settings, store, ReviewMove.UNDO, tasks["b"])
     assert [request.url for request in store.unblock.open_requests()] == ["http://b.example/x"]
     of_host = replace(find_task(store, tasks["b"]), kind=ReviewKind.DOMAIN, key=".b.example")
-    assert UnblockIndex(store.unblock).times(of_host) == 1
+    index = UnblockIndex(store.unblock)
+    assert index.times(of_host) == 1
+    assert complete_requests(store.unblock, index, of_host) == 0, "pages of a host are judged one by one"
+    assert len(store.unblock.open_requests()) == 1
 
 
 def test_tasks_in_doubt_come_after_all_others(store: Store) -> None:
