@@ -73,6 +73,22 @@ def test_rules_are_downloaded_as_a_file(store: Store) -> None:
         exported_file(store, "xml", None, None, NOW)
 
 
+@pytest.mark.parametrize(
+    ("expires_at", "written"),
+    [
+        (None, ""),
+        (0.0, "1970-01-01T00:00:00+00:00"),
+        (1.5, "1.5"),
+        (3_999_999_999.0, "2096-10-02T07:06:39+00:00"),
+        (4e9, "4000000000.0"),
+        (-1.0, "-1.0"),
+    ],
+)
+def test_when_an_entry_ends_in_csv(expires_at: float | None, written: str) -> None:
+    entry = ManualRule(0, BLOCK, EntryKind.DOMAIN, ".a.example", "why, so", "mine", expires_at)
+    assert write_entries([entry], "csv")[0][1] == f'block,domain,.a.example,mine,yes,{written},"why, so",'
+
+
 def test_what_was_learned_is_written_with_its_reason_until_it_expires(store: Store) -> None:
     for host, until in (("a.example", NOW + 9), ("b.example", NOW)):
         store.lists.put_learned([LearnedEntry(f"{host}/x", BLOCK, "ads", f"http://{host}/x", "banner", NOW - 9, until)])

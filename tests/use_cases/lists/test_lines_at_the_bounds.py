@@ -256,6 +256,8 @@ def test_examples_of_patterns(line: str, tried: list[str]) -> None:
         ("/a{1000}{1000}/$image", "the regular expression has nothing to repeat", 0),
         ("||a.example^$domain=/(/", "the regular expression has an unmatched '('", 22),
         ("/x(?P<n>a)(?P=n)/$script", "the regular expression has a group that is not supported", 0),
+        ("||com^$script", "it would block most of the web", 0),
+        ("@@||*^$script", "it would switch off blocking on most of the web", 0),
     ],
 )
 def test_adblock_rules_that_no_list_could_hold(line: str, error: str, column: int) -> None:

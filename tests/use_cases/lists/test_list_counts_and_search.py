@@ -144,3 +144,14 @@ def test_rules_are_compiled_together(
     monkeypatch.setattr(list_search, "ManualRules", noted)
     assert [found.rule.pattern for found in search_lists(settings, store, "r7.test", engine=engine).own] == [".r7.test"]
     assert len(compiled) == 1
+
+
+def test_what_was_learned_is_on_no_list_and_what_a_list_no_longer_has_is_named(
+    settings: Settings, store: Store, engine: FilterEngine
+) -> None:
+    found = search_lists(settings, store, "http://learned.test/", engine=engine)
+    assert ([entry.url for entry in found.learned], found.lists) == (["http://learned.test/"], ())
+    path = next(item.path for item, _ in wiring.subscriptions(settings).every_file() if item.source.name == "third")
+    path.write_text("x.test\n")
+    (line,) = search_lists(settings, store, "c.test", engine=engine).lists
+    assert (line.source, line.enabled, line.category, line.means, line.line) == ("third", True, "games", "block", 0)

@@ -35,6 +35,7 @@ RULES = [
     rule(2, EntryKind.HOST, "a.example"),
     rule(3, EntryKind.URL, "a.example/x"),
     rule(12, EntryKind.DOMAIN, ".b.example"),
+    rule(13, EntryKind.DOMAIN, ".com"),
 ]
 
 
@@ -48,6 +49,7 @@ RULES = [
         ("2", [2]),
         ("a.example/x", [3]),
         ("99", []),
+        ("com", [13]),
         ("c.example", []),
     ],
 )
@@ -129,10 +131,11 @@ def test_pages_of_rules_are_full(store: Store) -> None:
 
 
 def test_what_was_learned_of_a_site_is_forgotten(store: Store) -> None:
-    keys = ("a.example/x", "www.a.example/y", "nota.example/z", ".b.example")
+    keys = ("a.example/x", "www.a.example/y", "nota.example/z", ".b.example", "c.test/")
     store.lists.put_learned([LearnedEntry(key, BLOCK, "ads", f"http://{key}", "", 0.0, 4e9) for key in keys])
     found = forget_learned(store, ["a.example", "c.example"])
     assert (found.removed, found.missing) == (2, ("c.example",))
     assert forget_learned(store, ["http://nota.example/z"]).removed == 1
     assert forget_learned(store, ["|b.example"]).removed == 1
+    assert forget_learned(store, ["test"]).removed == 1, "however broad"
     assert list(store.lists.learned()) == []
