@@ -31,3 +31,10 @@ def test_parts_of_hours() -> None:
 @given(st.sets(st.tuples(st.integers(-9, 99), st.integers(-9, 99))))
 def test_hours_that_do_not_exist_are_left_out(painted: set[tuple[int, int]]) -> None:
     assert all(0 <= window.begin < 1440 and window.days <= ALL_DAYS for window in windows_of(painted))
+
+
+def test_an_hour_that_does_not_exist_takes_no_other_with_it() -> None:
+    assert windows_of({(0, 23), (0, 24), (7, 1), (-1, 1), (1, -1)}) == (Window(1380, 1440, frozenset({0})),)
+    assert windows_of({(6, 23), (0, 0)}) == (Window(1380, 60, frozenset({6})),)
+    assert hours_of([Window(0, 1440, frozenset({0}))])[0] == ["on"] * 24
+    assert hours_of([Window(0, 59, frozenset({0}))])[0][:2] == ["part", ""]

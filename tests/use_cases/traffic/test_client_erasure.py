@@ -111,3 +111,15 @@ def test_a_kept_client_is_only_forgotten(store: Store, settings: Settings) -> No
     with pytest.raises(PolicyError):
         erase_client(store, settings, "nobody")
     assert erase_client(store, settings, "user:nobody").counts["decisions"] == 0
+
+
+def test_what_a_device_asked_from_an_address_of_today_is_erased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.use_cases.traffic.client_erasure.neighbours_now", lambda: {"10.9.8.10": MAC})
+    settings = load(environ={}, options={"data_dir": tmp_path / "state"}).settings
+    with closing(Store.open(f"sqlite:///{tmp_path / 'a.sqlite3'}")) as store:
+        PolicyEditor(store.policies).add_client(Client("tablet", (parse_matcher(MAC),)))
+        for number in (10, 11):
+            asked = UnblockRequest("http://a.test/", f"10.9.8.{number}", "blacklist", "", "", "", "", NOW)
+            store.unblock.ask([asked])
+        erase_client(store, settings, "tablet")
+        assert [request.client for request in store.unblock.open_requests()] == ["10.9.8.11"]
