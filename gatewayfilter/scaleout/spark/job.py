@@ -54,9 +54,6 @@ _ANSWER_TYPE: Final = StructType(
 _PART: Final = StructField("part", StringType())
 """What a row is, by the folder that it is for: records, dead, counts."""
 _OUTPUT: Final = pa.schema([("key", pa.string()), *RECORD, *VERDICT, ("part", pa.string())])
-_COUNTED: Final = pa.schema(
-    [_OUTPUT.field(name) for name in ("time", "category", "rule", "bytes", "status", "rules_version", "part")]
-)
 _OUTPUT_TYPE: Final = StructType([*_ANSWER_TYPE.fields, _PART])
 _LETTER_TYPE: Final = StructType(
     [StructField("topic", StringType()), StructField("key", BinaryType()), StructField("value", BinaryType())]
@@ -260,12 +257,11 @@ def decide_partition(
         yield _aligned(answered, _OUTPUT)
         if window_s:
             counts.add(records, decided, time.time())
-    hidden = [
-        {**{column: row[name] for column, name in COUNT_COLUMNS.items()}, "bytes": row["records"], "status": row["blocked"]}
-        for row in counts.rows(version)
-    ]
-    rows = [{**row, "time": float(row["time"]), "part": COUNTS} for row in hidden]
-    yield _aligned(pa.RecordBatch.from_pylist(rows, schema=_COUNTED), _OUTPUT)
+    rows = counts.table(version)
+    hidden = {column: rows[name] for column, name in COUNT_COLUMNS.items()}
+    hidden |= {"time": rows["window"].cast(pa.float64()), "bytes": rows["records"], "status": rows["blocked"].cast(pa.int32())}
+    hidden["part"] = pa.array([COUNTS] * rows.num_rows, pa.string())
+    yield _aligned(pa.RecordBatch.from_arrays(list(hidden.values()), list(hidden)), _OUTPUT)
 
 
 class _Sent:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from gatewayfilter.scaleout.spark.partition_answers import COUNT, ROWS
-from gatewayfilter.scaleout.spark.partition_counts import COUNTS, DEAD, RECORDS
+from gatewayfilter.scaleout.spark.partition_answers import ROWS
+from gatewayfilter.scaleout.spark.partition_counts import COUNT, COUNTS, DEAD, RECORDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ class LocalFolder:
             for draft in source.glob("_*"):  # of a task that failed
                 draft.unlink(missing_ok=True)
             if not any(source.iterdir()):  # so that readers find the columns
-                parquet.write_table(ROWS.empty_table(), source / "part-00000.snappy.parquet", store_schema=False)
+                parquet.write_table(ROWS.empty_table(), source / "part-00000.parquet", store_schema=False)
             _replace(source, target)
             (target / "_SUCCESS").touch()
         self._add_up(work / COUNTS, self._path / COUNTS / f"batch={number}")
@@ -67,7 +67,7 @@ class LocalFolder:
         for file in source.iterdir():
             file.unlink()
         added = added.rename_columns([*_KEYS, "records", "blocked"]).select(COUNT.names)
-        parquet.write_table(added, source / "part-00000.snappy.parquet", store_schema=False)
+        parquet.write_table(added, source / "part-00000.parquet", store_schema=False)
         (source / "_SUCCESS").touch()
         _replace(source, target)
 

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections import defaultdict
+from itertools import count
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
-from gatewayfilter.scaleout.stream.counts import dimensions_of, windows_of
+from gatewayfilter.scaleout.stream.counts import tallies_of, values_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gatewayfilter.scaleout.stream.batch import Decided
+    from gatewayfilter.scaleout.stream.counts import Key
 
 RECORDS: Final = "records"
 DEAD: Final = "dead"
 COUNTS: Final = "counts"
 """What a row of a job's output is, and the folder that it is for."""
+
+COUNT: Final = pa.schema(
+    [
+        ("window", pa.int64()),
+        ("rules_version", pa.string()),
+        ("dimension", pa.string()),
+        ("value", pa.string()),
+        ("records", pa.int64()),
+        ("blocked", pa.int64()),
+    ]
+)
+"""The columns of files of counts."""
 
 
 class PartitionCounts:
@@ -28,7 +42,10 @@ class PartitionCounts:
 
     def __init__(self, window_s: int) -> None:
         self._window_s = window_s
-        self._counts: dict[tuple[int, str, str], list[int]] = {}
+        number = count()
+        self._places: defaultdict[tuple[int, str], defaultdict[Key, int]] = defaultdict(lambda: defaultdict(number.__next__))
+        self._sums = np.zeros((2, 1024), np.int64)
+        """Records and blocked ones of each place."""
 
     def add(self, batch: pa.RecordBatch, decided: Decided, now: float) -> None:
         """Counts a batch.
@@ -38,28 +55,30 @@ class PartitionCounts:
             decided: the verdicts on them.
             now: Unix seconds, for records without a time.
         """
-        starts = windows_of(batch, self._window_s, now)
-        counted = decided.numbers < len(decided.verdicts)
-        blocked = decided.blocked
-        dimensions = dimensions_of(batch, decided)
-        for start in np.unique(starts).tolist():
-            rows = np.flatnonzero((starts == start) & counted)
-            for name, dimension in dimensions.items():
-                for value, (records, refused) in dimension.counts(rows, blocked).items():
-                    count = self._counts.setdefault((start, name, value), [0, 0])
-                    count[0] += records
-                    count[1] += refused
+        for start, tallies in tallies_of(batch, decided, self._window_s, now):
+            for name, tally in tallies.items():
+                places = np.fromiter(map(self._places[start, name].__getitem__, tally.keys), np.int64, len(tally.keys))
+                if (last := int(places.max())) >= self._sums.shape[1]:
+                    self._sums = np.pad(self._sums, ((0, 0), (0, last)))  # at least twice as many
+                np.add.at(self._sums[0], places, tally.records)  # of equal keys each
+                np.add.at(self._sums[1], places, tally.blocked)
 
-    def rows(self, version: str) -> list[dict[str, Any]]:
-        """Returns a row for each count."""
-        return [
-            {
-                "window": start,
-                "rules_version": version,
-                "dimension": name,
-                "value": value,
-                "records": records,
-                "blocked": blocked,
-            }
-            for (start, name, value), (records, blocked) in self._counts.items()
-        ]
+    def table(self, version: str) -> pa.RecordBatch:
+        """Returns a row for each count, as `COUNT`."""
+        starts: list[int] = []
+        names: list[str] = []
+        texts: list[str] = []
+        sums = np.zeros((2, 0), np.int64)
+        for (start, name), places in self._places.items():
+            values = values_of(name, places)
+            rows = {value: row for row, value in enumerate(dict.fromkeys(values))}
+            added = np.zeros((2, len(rows)), np.int64)
+            at = np.fromiter(map(rows.__getitem__, values), np.int64, len(values))
+            for total, counted in zip(added, self._sums[:, np.fromiter(places.values(), np.int64, len(places))], strict=True):
+                np.add.at(total, at, counted)
+            starts += [start] * len(rows)
+            names += [name] * len(rows)
+            texts += rows
+            sums = np.concatenate([sums, added], axis=1)
+        columns = [starts, [version] * len(starts), names, texts, *sums]
+        return pa.RecordBatch.from_arrays([pa.array(of, to.type) for of, to in zip(columns, COUNT, strict=True)], schema=COUNT)

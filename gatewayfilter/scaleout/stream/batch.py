@@ -8,7 +8,9 @@ Source: [ad-traffic §2.3]: records of the probe are matched in batches on many 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +19,7 @@ from gatewayfilter.engine.batches.batch_decider import UNDECIDED, Column, Reques
 from gatewayfilter.engine.batches.plain_urls import PlainUrls, read_plain
 from gatewayfilter.engine.batches.verdict_table import VerdictTable
 from gatewayfilter.errors import UrlError
+from gatewayfilter.model import Action
 from gatewayfilter.scaleout.stream.deciding import page_of, type_of, why_no_url
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gatewayfilter.model import Verdict
+    from gatewayfilter.model import Reason, Verdict
     from gatewayfilter.scaleout.stream.rule_set import RuleSet
 
 RECORD: Final = pa.schema(
@@ -62,6 +65,19 @@ _READ: Final = ("url", "source", "type", "method", "client")
 _NO_URL: Final = "no url"
 
 
+class VerdictTexts(NamedTuple):
+    """The columns of the distinct verdicts on a batch."""
+
+    actions: tuple[Action, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    rules: tuple[str, ...] = ()
+    source_lists: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+_texts_of = attrgetter("action", "reason", "rule", "source_list", "category")
+
+
 class Decided:
     """The verdicts on a batch, as numbers into a table of distinct ones.
 
@@ -72,46 +88,64 @@ class Decided:
         urls: the URLs as they were read.
     """
 
-    __slots__ = ("faults", "numbers", "urls", "verdicts")
-
     def __init__(self, numbers: NDArray[np.int32], verdicts: list[Verdict], faults: list[str], urls: PlainUrls) -> None:
         self.numbers = numbers
         self.verdicts = verdicts
         self.faults = faults
         self.urls = urls
 
+    @cached_property
+    def texts(self) -> VerdictTexts:
+        """The columns of `verdicts`."""
+        return VerdictTexts(*zip(*map(_texts_of, self.verdicts), strict=True))
+
     @property
     def blocked(self) -> NDArray[np.bool_]:
         """Whether each row is blocked: bool[rows]."""
-        known = np.array([verdict.blocked for verdict in self.verdicts] + [False] * len(self.faults), np.bool_)
-        return known[self.numbers]
+        known = [action is Action.BLOCK for action in self.texts.actions] + [False] * len(self.faults)
+        return np.array(known, np.bool_).take(self.numbers) if known else np.zeros(0, np.bool_)
 
     def columns(self, version: str) -> list[Any]:
         """Returns the columns of `VERDICT`."""
         return [column.dictionary_decode() for column in self.dictionaries(version)]
 
     def dictionaries(self, version: str) -> list[Any]:
-        """Returns the columns of `VERDICT` as dictionaries."""
-        known, faults = self.verdicts, self.faults
-        missing: list[str | None] = [None] * len(faults)
-        table = (
-            [verdict.action.value for verdict in known] + missing,
-            [verdict.reason.value for verdict in known] + missing,
-            [verdict.rule for verdict in known] + missing,
-            [verdict.source_list for verdict in known] + missing,
-            [verdict.category for verdict in known] + missing,
-            [None] * len(known) + list(faults),
+        """Returns the columns of `VERDICT` as dictionaries, without repetitions: writers of Parquet take such as they are."""
+        texts, faults, numbers = self.texts, self.faults, self.numbers
+        faulty = numbers >= len(self.verdicts) if faults else None
+        of_verdicts = (
+            [action._value_ for action in texts.actions],  # a third of the time of `value`
+            [reason._value_ for reason in texts.reasons],
+            texts.rules,
+            texts.source_lists,
+            texts.categories,
         )
-        columns = [_dictionary(self.numbers, values) for values in table]
-        same = pa.array(np.zeros(len(self.numbers), np.int32))
-        return [*columns, pa.DictionaryArray.from_arrays(same, pa.array([version], pa.string()))]
+        columns = [_dictionary(numbers, [*column, *[""] * len(faults)], faulty) for column in of_verdicts]
+        if faulty is None:
+            errors = pa.nulls(len(numbers), pa.dictionary(pa.int32(), pa.string()))
+        else:
+            errors = _dictionary(numbers, [*[""] * len(self.verdicts), *faults], ~faulty)
+        same = np.zeros(len(numbers), np.int32)
+        return [*columns, errors, _numbered(same, None, [version])]
 
 
-def _dictionary(numbers: NDArray[np.int32], values: list[str | None]) -> Any:
-    """Returns a column of numbered texts as a dictionary; one that is missing is no value of it."""
-    missing = np.array([value is None for value in values], np.bool_)
-    rows = pa.array(numbers, mask=missing[numbers]) if missing.any() else pa.array(numbers)
-    return pa.DictionaryArray.from_arrays(rows, pa.array([value or "" for value in values], pa.string()))
+def _dictionary(numbers: NDArray[np.int32], texts: list[str], missing: NDArray[np.bool_] | None) -> Any:
+    """Returns a column of numbered texts as a dictionary.
+
+    Args:
+        numbers: int32[rows], into the texts.
+        texts: of which several may be equal.
+        missing: bool[rows]: has no text.
+    """
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    table = np.fromiter(map(places.__getitem__, texts), np.int32, len(texts))
+    return _numbered(table.take(numbers) if len(numbers) else numbers, missing, list(places))
+
+
+def _numbered(numbers: NDArray[np.int32], missing: NDArray[np.bool_] | None, values: list[str]) -> Any:
+    known = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    of = pa.dictionary(pa.int32(), pa.string())
+    return pa.DictionaryArray.from_buffers(of, len(numbers), [known, pa.py_buffer(numbers)], pa.array(values, pa.string()))
 
 
 def match_batch(batch: pa.RecordBatch, rules: RuleSet) -> pa.RecordBatch:

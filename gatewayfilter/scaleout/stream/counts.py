@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,36 @@ if TYPE_CHECKING:
 MOST_VALUES: Final = 1_000
 """Values of a dimension in one message, the most frequent; the others are counted together under `""`."""
 LONGEST_VALUE: Final = 200
+_LATEST: Final = 1e12
+"""Unix seconds, the year 30,000: what is later, or as much earlier, is counted as a record without a time."""
+_REMEMBERED: Final = 32_768
+"""Hosts and clients whose texts are remembered: some 6 MB each."""
+
+
+type Key = bytes | str | None
+"""What is counted, as it is found: `values_of` has what it is counted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often keys occur in a window.
+
+    Attributes:
+        keys: of a dimension; several may have one value.
+        records: int64[keys], each at least 1.
+        blocked: int64[keys], of those.
+    """
+
+    keys: list[Key]
+    records: NDArray[np.int64]
+    blocked: NDArray[np.int64]
+
+
+def values_of(dimension: str, keys: Iterable[Key]) -> list[str]:
+    """Returns what each key is counted by: for the head of a URL its host, for a client its network."""
+    if dimension == "network":
+        return list(map(_networks_by_client.__getitem__, keys))
+    return [_hosts_by_head[key] if isinstance(key, bytes) else key or "" for key in keys]
 
 
 def count_messages(
@@ -40,99 +70,133 @@ def count_messages(
         now: Unix seconds, for records without a time.
         version: of the rules.
     """
-    starts = windows_of(batch, window_s, now)
-    dimensions = dimensions_of(batch, decided)
-    blocked = decided.blocked
-    counted = decided.numbers < len(decided.verdicts)
-    for start in np.unique(starts).tolist():
-        rows = np.flatnonzero((starts == start) & counted)
-        if not len(rows):
-            continue
-        table = {name: _most(of.counts(rows, blocked)) for name, of in dimensions.items()}
-        total = {"records": len(rows), "blocked": int(blocked[rows].sum())}
-        yield (
-            start,
-            json.dumps({"window": start, "seconds": window_s, "rules_version": version, **total, "counts": table}).encode(),
-        )
+    for start, tallies in tallies_of(batch, decided, window_s, now):
+        table = {name: _most(_table(name, tally)) for name, tally in tallies.items()}
+        one = tallies["category"]  # each record is in each dimension once
+        total = {"records": int(one.records.sum()), "blocked": int(one.blocked.sum())}
+        message = {"window": start, "seconds": window_s, "rules_version": version, **total, "counts": table}
+        yield start, json.dumps(message).encode()
 
 
-def windows_of(batch: pa.RecordBatch, window_s: int, now: float) -> NDArray[np.int64]:
-    """Returns the begin of the window of each record: int64[rows]; arguments as in `count_messages`."""
-    if "time" not in batch.schema.names:
-        return np.full(batch.num_rows, int(now // window_s) * window_s, np.int64)
-    times: NDArray[np.float64] = batch["time"].fill_null(now).to_numpy(zero_copy_only=False)
-    return (times // window_s).astype(np.int64) * window_s
+def _table(dimension: str, tally: Tally) -> dict[str, list[int]]:
+    """Returns value → records, and blocked ones among them."""
+    found: dict[str, list[int]] = {}
+    values = values_of(dimension, tally.keys)
+    for value, records, blocked in zip(values, tally.records.tolist(), tally.blocked.tolist(), strict=True):
+        known = found.setdefault(value, [0, 0])
+        known[0] += records
+        known[1] += blocked
+    return found
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """What records are counted by.
+def tallies_of(batch: pa.RecordBatch, decided: Decided, window_s: int, now: float) -> Iterator[tuple[int, dict[str, Tally]]]:
+    """Yields the begin of each window that has decided records, and its tallies: of `host`, `category`, `rule` and `network`.
 
-    Attributes:
-        numbers: int64[rows], into `values`.
-        values: each once.
-    """
-
-    numbers: NDArray[np.int64]
-    values: list[str]
-
-    def counts(self, rows: NDArray[np.int64], blocked: NDArray[np.bool_]) -> dict[str, list[int]]:
-        """Returns value → records, and blocked ones among them.
-
-        Args:
-            rows: that are counted.
-            blocked: whether each of all rows is blocked.
-        """
-        records = np.bincount(self.numbers[rows], minlength=len(self.values))
-        refused = np.bincount(self.numbers[rows[blocked[rows]]], minlength=len(self.values))
-        return {self.values[at]: [int(records[at]), int(refused[at])] for at in np.flatnonzero(records).tolist()}
-
-
-def dimensions_of(batch: pa.RecordBatch, decided: Decided) -> dict[str, Dimension]:
-    """Returns the dimensions of a batch: `host`, `category`, `rule` and `network`.
+    The cost grows with the records, whatever their times are.
 
     Args:
         batch: the records.
         decided: the verdicts on them.
+        window_s: length of a window.
+        now: Unix seconds, for records without a time.
     """
+    rows = np.flatnonzero(decided.numbers < len(decided.verdicts)) if decided.faults else None
+    starts, windows = _windows_of(batch, rows, window_s, now)
+    if not starts:
+        return
+    blocked = np.flatnonzero(decided.blocked if rows is None else decided.blocked[rows])
+    found: list[dict[str, Tally]] = [{} for _ in starts]
+    for numbers, dimensions in _dimensions_of(batch, decided):
+        some = numbers if rows is None else numbers[rows]
+        size = len(next(iter(dimensions.values())))
+        for tallies, (present, records, refused) in zip(found, _tallied(some, size, blocked, windows, len(starts)), strict=True):
+            for name, keys in dimensions.items():
+                tallies[name] = Tally(keys if len(present) == size else [keys[at] for at in present], records, refused)
+    yield from zip(starts, found, strict=True)
+
+
+def _windows_of(
+    batch: pa.RecordBatch, rows: NDArray[np.int64] | None, window_s: int, now: float
+) -> tuple[list[int], NDArray[np.int64] | None]:
+    """Returns the begins of windows, each once, and the number of each row's window; `None` where all are in one."""
+    count = batch.num_rows if rows is None else len(rows)
+    if not count:
+        return [], None
+    if "time" not in batch.schema.names:
+        return [int(now // window_s) * window_s], None
+    column = batch["time"]
+    if column.null_count:
+        column = column.fill_null(now)
+    times: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    if rows is not None:
+        times = times[rows]
+    first, last = times.min(), times.max()
+    if not -_LATEST < first <= last < _LATEST:
+        times = np.where(np.abs(times) < _LATEST, times, now)  # what is no number neither
+        first, last = times.min(), times.max()
+    if first // window_s == last // window_s:  # a fiftieth of the cost of dividing each
+        return [int(first // window_s) * window_s], None
+    found, numbers = np.unique((times // window_s).astype(np.int64) * window_s, return_inverse=True)
+    return found.tolist(), numbers
+
+
+def _tallied(
+    numbers: NDArray[np.integer], size: int, blocked: NDArray[np.int64], windows: NDArray[np.int64] | None, count: int
+) -> Iterator[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
+    """Yields for each window which numbers are in it, how often, and how often blocked.
+
+    Args:
+        numbers: of keys, less than `size`.
+        size: how many keys there are.
+        blocked: rows.
+        windows: the number of each row's window; `None` where all are in one.
+        count: of windows.
+    """
+    if windows is None:
+        records = np.bincount(numbers, minlength=size)
+        some = np.flatnonzero(records)
+        yield some.tolist(), records[some], np.bincount(numbers.take(blocked), minlength=size)[some]
+        return
+    keys, members, records = np.unique(windows * size + numbers, return_inverse=True, return_counts=True)
+    refused = np.bincount(members.take(blocked), minlength=len(keys))
+    present = (keys % size).tolist()
+    for begin, end in pairwise(np.searchsorted(keys, np.arange(count + 1) * size).tolist()):
+        yield present[begin:end], records[begin:end], refused[begin:end]
+
+
+def _dimensions_of(batch: pa.RecordBatch, decided: Decided) -> list[tuple[NDArray[np.integer], dict[str, list[Key]]]]:
+    """Returns the number of each row's key, and for each dimension the keys."""
+    texts = decided.texts
     unknown = [""] * len(decided.faults)
-    categories = [verdict.category for verdict in decided.verdicts] + unknown
-    rules = [f"{verdict.source_list}: {verdict.rule}" if verdict.rule else "" for verdict in decided.verdicts] + unknown
-    return {
-        "host": _hosts(batch, decided),
-        "category": _dimension(decided.numbers, categories),
-        "rule": _dimension(decided.numbers, rules),
-        "network": _networks(batch),
-    }
+    categories: list[Key] = [*(category[:LONGEST_VALUE] for category in texts.categories), *unknown]
+    named = zip(texts.source_lists, texts.rules, strict=True)
+    rules: list[Key] = [*(f"{name}: {rule}"[:LONGEST_VALUE] if rule else "" for name, rule in named), *unknown]
+    return [_hosts(batch, decided), (decided.numbers, {"category": categories, "rule": rules}), _clients(batch)]
 
 
-def _dimension(numbers: NDArray[np.int32], texts: Sequence[str]) -> Dimension:
-    """Returns a dimension of numbered texts, of which several may be equal."""
-    if max(map(len, texts), default=0) > LONGEST_VALUE:
-        texts = [text[:LONGEST_VALUE] for text in texts]
-    values = list(dict.fromkeys(texts))
-    places = dict(zip(values, range(len(values)), strict=True))
-    return Dimension(np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))[numbers], values)
-
-
-def _hosts(batch: pa.RecordBatch, decided: Decided) -> Dimension:
+def _hosts(batch: pa.RecordBatch, decided: Decided) -> tuple[NDArray[np.integer], dict[str, list[Key]]]:
     urls = decided.urls
+    keys: list[Key] = [*urls.names]
     rest = np.flatnonzero(urls.heads < 0)
-    names = [*map(_host_of_head, urls.names)]
-    names += [_host(url) for url in batch["url"].take(pa.array(rest)).to_pylist()]
+    if not len(rest):
+        return urls.heads, {"host": keys}
     numbers = urls.heads.copy()
-    numbers[rest] = len(urls.names) + np.arange(len(rest))
-    return _dimension(numbers, names)
+    numbers[rest] = len(keys) + np.arange(len(rest))
+    keys += [_host(url) for url in batch["url"].take(pa.array(rest)).to_pylist()]
+    return numbers, {"host": keys}
 
 
-def _networks(batch: pa.RecordBatch) -> Dimension:
+def _clients(batch: pa.RecordBatch) -> tuple[NDArray[np.integer], dict[str, list[Key]]]:
     if "client" not in batch.schema.names:
-        return Dimension(np.zeros(batch.num_rows, np.int64), [""])
+        return np.zeros(batch.num_rows, np.int64), {"network": [None]}
     clients = batch["client"]
     if not pa.types.is_dictionary(clients.type):
-        clients = clients.dictionary_encode(null_encoding="encode")
-    networks = [_network(client or "") for client in clients.dictionary.to_pylist()]
-    return _dimension(clients.indices.fill_null(len(networks)).to_numpy(), [*networks, ""])
+        clients = clients.dictionary_encode()
+    keys: list[Key] = [*clients.dictionary.to_numpy(zero_copy_only=False).tolist(), None]
+    indices = clients.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(keys) - 1)
+    return indices.to_numpy(), {"network": keys}
 
 
 def _most(table: dict[str, list[int]]) -> dict[str, list[int]]:
@@ -148,23 +212,41 @@ def _most(table: dict[str, list[int]]) -> dict[str, list[int]]:
     return kept
 
 
-@lru_cache(maxsize=16_384)
-def _host_of_head(head: bytes) -> str:
-    """Returns the host of `scheme://host`."""
-    return head.decode().partition("://")[2]
-
-
 def _host(url: str | None) -> str:
     """Returns the host of a URL as it was written, lower case; it is only counted by."""
     parts = (url or "").split("/", 3)
     return parts[2].rpartition("@")[2].lower()[:LONGEST_VALUE] if len(parts) > 2 else ""  # scheme, nothing, host
 
 
-@lru_cache(maxsize=16_384)
-def _network(client: str) -> str:
+def _network_of(client: str | None) -> str:
     """Returns the network of a client, /24 or /48, `""` for what is no address."""
     try:
-        address = ip_address(client[:64])
+        address = ip_address((client or "")[:64])
     except ValueError:
         return ""
-    return str(ip_network(f"{address}/{24 if address.version == 4 else 48}", strict=False))  # IPv4
+    if address.version == 4:  # IPv4
+        return f"{str(address).rpartition('.')[0]}.0/24"
+    return str(ip_network((int(address), 48), strict=False))
+
+
+class _Memory(dict[Key, str]):
+    """The values of keys; empty again when it is full. A third of the time of `lru_cache`, which keeps an order.
+
+    Args:
+        compute: the value of a key that is not known.
+    """
+
+    def __init__(self, compute: Callable[[Any], str]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: Key) -> str:
+        """Returns the value of a key that is not known, and keeps it."""
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        found = self[key] = self._compute(key)
+        return found
+
+
+_hosts_by_head: Final = _Memory(lambda head: head.decode().partition("://")[2][:LONGEST_VALUE])
+_networks_by_client: Final = _Memory(_network_of)

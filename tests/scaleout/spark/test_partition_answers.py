@@ -43,17 +43,17 @@ def _messages(values: list[bytes], first: int = 0) -> tuple[list[bytes], Places]
 
 
 def _rows(folder: Path, part: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = parquet.ParquetFile(folder / part / "batch=4" / "part-00000.snappy.parquet").read().to_pylist()
+    rows: list[dict[str, Any]] = parquet.ParquetFile(folder / part / "batch=4" / "part-00000.parquet").read().to_pylist()
     return rows
 
 
 def test_files_hold_the_verdicts_of_match_batch(tmp_path: Path) -> None:
     folder = LocalFolder(tmp_path)
     (tmp_path / "records" / "batch=4").mkdir(parents=True)
-    (tmp_path / "records" / "batch=4" / "part-00007.snappy.parquet").write_bytes(b"of a try that was killed")
+    (tmp_path / "records" / "batch=4" / "part-00007.parquet").write_bytes(b"of a try that was killed")
     work = folder.begin()
     (work / "records").mkdir(parents=True)
-    (work / "records" / "_part-00000.snappy.parquet-0").write_bytes(b"of a task that failed")
+    (work / "records" / "_part-00000.parquet-0").write_bytes(b"of a task that failed")
     wanted = Wanted(str(work))
     for _ in range(2):  # a task that is run again
         letters = list(answer_partition([_messages(VALUES), _messages(VALUES, 6)], RULES, wanted, 0))
@@ -73,7 +73,7 @@ def test_files_hold_the_verdicts_of_match_batch(tmp_path: Path) -> None:
     assert counts[60, "host", "bad.test"] == (2, 2)
     assert sum(records for (_, dimension, _), (records, _) in counts.items() if dimension == "host") == 6
     assert not (tmp_path / "_work").exists()
-    assert sorted(path.name for path in (tmp_path / "records" / "batch=4").iterdir()) == ["_SUCCESS", "part-00000.snappy.parquet"]
+    assert sorted(path.name for path in (tmp_path / "records" / "batch=4").iterdir()) == ["_SUCCESS", "part-00000.parquet"]
     assert (tmp_path / "counts" / "batch=4" / "_SUCCESS").exists()
 
 
@@ -100,7 +100,7 @@ def test_dead_letters_do_not_pile_up_in_memory(tmp_path: Path) -> None:
     next(answers)
     assert [path.name[:6] for path in (tmp_path / "dead").iterdir()] == ["_part-"]  # written while the task goes on
     assert list(answers)
-    assert parquet.ParquetFile(tmp_path / "dead" / "part-00000.snappy.parquet").metadata.num_rows == 6
+    assert parquet.ParquetFile(tmp_path / "dead" / "part-00000.parquet").metadata.num_rows == 6
 
 
 def test_a_full_disk_is_no_poison(tmp_path: Path) -> None:

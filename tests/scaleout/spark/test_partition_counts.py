@@ -23,7 +23,10 @@ def test_the_counts_of_batches_are_added_up() -> None:
         ]
         batch = pa.RecordBatch.from_pylist(records, schema=RECORD)
         counts.add(batch, decide_batch(batch, rules), 0.0)
-    found = {(row["window"], row["dimension"], row["value"]): (row["records"], row["blocked"]) for row in counts.rows("v1")}
+    found = {
+        (row["window"], row["dimension"], row["value"]): (row["records"], row["blocked"])
+        for row in counts.table("v1").to_pylist()
+    }
     assert found == {
         (60, "host", "bad.test"): (2, 2), (60, "host", "bad.test:80"): (2, 2), (120, "host", "bad.test"): (1, 1),
         (120, "host", "bad.test:80"): (1, 1), (60, "category", "gambling"): (4, 4), (120, "category", "gambling"): (2, 2),
@@ -31,4 +34,4 @@ def test_the_counts_of_batches_are_added_up() -> None:
         (60, "network", "192.0.2.0/24"): (2, 2), (60, "network", "2001:db8::/48"): (2, 2),
         (120, "network", "192.0.2.0/24"): (1, 1), (120, "network", "2001:db8::/48"): (1, 1),
     }  # fmt: skip
-    assert {row["rules_version"] for row in counts.rows("v1")} == {"v1"}
+    assert {row["rules_version"] for row in counts.table("v1").to_pylist()} == {"v1"}

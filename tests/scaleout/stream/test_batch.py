@@ -12,7 +12,7 @@ from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule, Request, Source
 from gatewayfilter.model.values.resource_types import TYPES_BY_NAME
-from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, match_batch
+from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT, decide_batch, match_batch
 from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.urls import parse_url
 
@@ -163,3 +163,18 @@ def test_time_changes_what_time_decides() -> None:
     assert match_batch(batch, rules)["reason"].to_pylist() == ["manual-allow"]
     now[0] = 3000.0
     assert match_batch(batch, rules)["reason"].to_pylist() == ["blacklist"]
+
+
+def test_dictionaries_of_verdicts_have_each_text_once() -> None:
+    """Another dictionary would be written to Parquet as plain text."""
+    urls = ["http://bad.test/1", "http://a.test/", "http://b.test/", "no url", "ftp://x/"]
+    rules = RuleSet.of_engine(PLAIN)
+    decided = decide_batch(pa.RecordBatch.from_pylist([{"url": url} for url in urls]), rules)
+    columns = dict(zip(VERDICT.names, decided.dictionaries("v1"), strict=True))
+    for column in columns.values():
+        column.validate(full=True)
+        texts = column.dictionary.to_pylist()
+        assert len(set(texts)) == len(texts)
+    assert [column.to_pylist() for column in columns.values()] == [column.to_pylist() for column in decided.columns("v1")]
+    assert columns["action"].to_pylist()[3:] == [None, None]
+    assert columns["error"].to_pylist()[:3] == [None] * 3

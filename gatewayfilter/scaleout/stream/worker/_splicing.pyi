@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 
+def keys(prefixes: list[bytes], offsets: list[int]) -> bytes: ...
 def splice(
     values: Sequence[bytes], braces: list[int], fragments: Sequence[bytes], prefixes: Sequence[bytes], offsets: list[int]
 ) -> list[dict[str, bytes]]: ...

@@ -54,6 +54,20 @@ class Spliced:
                 yield splice(values, braces, fragments, prefixes, offsets)
 
 
+def keys(prefixes: list[bytes], offsets: list[int]) -> bytes:
+    """Returns the keys of letters, one behind the other; arguments have a row for each.
+
+    Args:
+        prefixes: of one length.
+        offsets: not negative, behind the prefix in 16 hexadecimal digits.
+    """
+    return _compiled.keys(prefixes, offsets) if _compiled is not None else _keys(prefixes, offsets)
+
+
+def _keys(prefixes: list[bytes], offsets: list[int]) -> bytes:
+    return b"".join([b"%b%016x" % row for row in zip(prefixes, offsets, strict=True)])
+
+
 def splice(
     values: Sequence[bytes], braces: list[int], fragments: Sequence[bytes], prefixes: Sequence[bytes], offsets: list[int]
 ) -> list[Letter]:

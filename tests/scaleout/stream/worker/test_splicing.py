@@ -27,6 +27,8 @@ def test_both_implementations_splice_the_same(rows: list[tuple[bytes, int, bytes
     assert COMPILED.splice(*given_all) == splicing._splice(*given_all)
     for most, most_bytes in ((1, 100), (2, 100), (3, 9)):
         assert COMPILED.pack(*given_all, most, most_bytes) == splicing._pack(*given_all, most, most_bytes)
+    prefixes = [row[3].ljust(3) for row in rows]
+    assert COMPILED.keys(prefixes, given_all[4]) == splicing._keys(prefixes, given_all[4])
 
 
 @pytest.mark.skipif(COMPILED is None, reason="the module is not built")
@@ -37,6 +39,14 @@ def test_no_place_outside_a_message_is_read(brace: int) -> None:
         COMPILED.splice([b"{}"], [brace], [b"}"], [b""], [0])
     with pytest.raises(ValueError, match="no place"):
         COMPILED.pack([b"{}"], [brace], [b"}"], [b""], [0], 2, 100)
+
+
+@pytest.mark.skipif(COMPILED is None, reason="the module is not built")
+@pytest.mark.parametrize(("prefixes", "offsets"), [([b"ab", b"a"], [0, 1]), ([b"a", None], [0, 1]), ([b"a"], [0, 1])])
+def test_keys_differ_in_no_length(prefixes: list[bytes | None], offsets: list[int]) -> None:
+    assert COMPILED is not None
+    with pytest.raises(ValueError, match="differ"):
+        COMPILED.keys(prefixes, offsets)
 
 
 def test_a_letter_has_key_and_value() -> None:
