@@ -15,7 +15,6 @@ from typing import Protocol, cast
 
 from gatewayfilter.errors import RuleError
 from gatewayfilter.safe_regex.literals import literals_of
-from gatewayfilter.safe_regex.re2 import compile_linear
 from gatewayfilter.safe_regex.syntax import (
     EVERY,
     UPPER_CASE,
@@ -87,6 +86,8 @@ class GuardedRegex:
     def compile(self) -> Searches:
         """Returns the expression, compiled for a search in the URL, which is in lower case unless `match_case` is set."""
         if self.linear:
+            from gatewayfilter.safe_regex.re2 import compile_linear  # noqa: PLC0415  2 MB that few expressions need
+
             return cast("Searches", compile_linear(self.text, "" if self.match_case else "i"))
         return re.compile(self.text, re.ASCII)
 
@@ -113,6 +114,8 @@ def guard_regex(text: str, *, match_case: bool = False) -> GuardedRegex:
 
 
 def _left_to_re2(text: str, tree: Node, *, match_case: bool) -> GuardedRegex | None:
+    from gatewayfilter.safe_regex.re2 import compile_linear  # noqa: PLC0415  as above
+
     try:
         size: int = compile_linear(text, "" if match_case else "i").programsize
     except RuleError:

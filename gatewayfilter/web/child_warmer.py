@@ -13,6 +13,7 @@ from fastapi import Request
 from starlette.types import ASGIApp
 
 from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.use_cases.learning.word_work import WordWork
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_warmer import warm_pages
@@ -51,7 +52,7 @@ class ChildWarmer:
         """Makes the first pages ready, and starts the child that checks URLs; returns at once.
 
         Whoever opens the dashboard after the filter has started asks why something was blocked, or not. Without work the child
-        ends.
+        ends. The first run of a folder, and of a release, has the words counted, too.
 
         Args:
             app: the application that has the pages.
@@ -59,6 +60,7 @@ class ChildWarmer:
         self._app = app
         job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
         threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
+        threading.Thread(target=_count_words, args=(self._services,), name="word-warmer", daemon=True).start()
         self.greet(_FIRST_LANGUAGE)
 
     def greet(self, language: str) -> None:
@@ -109,6 +111,14 @@ def _warm(app: ASGIApp, language: str) -> None:
         warm_pages(app, language)
     except Exception:  # noqa: BLE001  whatever it is, pages can do without
         _log.exception("the first pages were not made ready")
+
+
+def _count_words(services: WebServices) -> None:
+    """Has the words of each category counted where that is not kept: in the first run of a folder, and of a release."""
+    try:
+        WordWork(services.child, services.settings, services.store, services.clock).categories()
+    except GatewayFilterError as error:
+        _log.info("the words were not counted ahead: %s", error)
 
 
 def _begin(child: ChildProcess, job: str, value: object) -> None:

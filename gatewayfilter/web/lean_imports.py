@@ -11,8 +11,11 @@ from opcode import opmap
 from types import CodeType, ModuleType
 from typing import Final, cast
 
-UNUSED: Final = ("pydantic.v1",)
-"""Modules that FastAPI imports where they exist, to refuse their models: 2.3 MB. Source: fastapi/_compat/shared.py."""
+UNUSED: Final = ("pydantic.v1", "pydantic.color")
+"""Modules that FastAPI imports where they exist, to refuse their models or to write their colours: 2.3 and 1 MB.
+
+Source: fastapi/_compat/shared.py, fastapi/encoders.py.
+"""
 _CONSTANT_OPS: Final = frozenset(opmap[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opmap)
 
 

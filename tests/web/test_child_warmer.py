@@ -15,6 +15,7 @@ from fastapi import Request
 import gatewayfilter
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import WebSession
+from gatewayfilter.use_cases.learning.word_work import WordWork
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.page_warmer import FIRST, warm_pages
@@ -33,12 +34,12 @@ class Recorder:
         self.running = False
         self._fails = fails
 
-    def run(self, job: str, *_: Any) -> bytes:
+    def run(self, job: str, *_: Any) -> Any:
         self.jobs.append(job.partition(":")[2])
         if self._fails:
             raise ClassifyError("away")
         self.running = True
-        return b"document"
+        return [] if job.endswith(":categories") else b"document"
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,14 @@ def idle() -> bool:
     return not [one for one in threading.enumerate() if one.name in {"page-warmer", "child-warmer"}]
 
 
-def test_the_start_makes_pages_ready_and_starts_the_checks_alone(
-    web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("runs", "counted"), [(1, ["categories"]), (2, [])])
+def test_the_start_makes_pages_ready_and_starts_the_checks_and_counts_words_once(
+    web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch, runs: int, counted: list[str]
 ) -> None:
+    (web.services.settings.data_dir / "cache" / "answer-words.json").unlink(missing_ok=True)
+    for _ in range(runs - 1):
+        monkeypatch.setattr(web.services, "child", Recorder())
+        WordWork(web.services.child, web.services.settings, web.services.store, web.services.clock).categories()
     children = {name: Recorder() for name in ("checker", "child", "editing")}
     for name, child in children.items():
         monkeypatch.setattr(web.services, name, child)
@@ -115,11 +121,12 @@ def test_the_start_makes_pages_ready_and_starts_the_checks_alone(
     warmer.begin(web.client.app)
     until("both", lambda: asked and children["checker"].jobs)
     until("no other", idle)
-    assert (asked, [child.jobs for child in children.values()]) == (["en"], [["prepare"], [], []])
+    assert (asked, [child.jobs for child in children.values()]) == (["en"], [["prepare"], counted, []])
 
 
 def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web.services, "checker", Recorder())
+    for name in ("checker", "child"):
+        monkeypatch.setattr(web.services, name, Recorder())
     warmer = ChildWarmer(web.services)
     warmer.begin(web.client.app)
     for language in ("zh", "zh", "en"):  # once a minute in a language, whoever asks

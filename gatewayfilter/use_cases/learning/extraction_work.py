@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, Protocol
 
 from gatewayfilter.config import Settings
@@ -10,6 +11,7 @@ from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.inverses import inverse_of_extraction
+from gatewayfilter.use_cases.kept_answers import KeptAnswers
 
 MOST_HTML: Final = 600_000
 """Characters of a page that is edited with."""
@@ -54,8 +56,9 @@ class ExtractionWork:
         Raises:
             StoreError: the database refuses.
         """
-        found: list[dict[str, Any]] = self._job("list_rules")
-        return self._with_matches(found)
+        files = list((self._settings.data_dir / "rules").glob("*.toml"))
+        kept = KeptAnswers(self._settings.data_dir / "cache")
+        return self._with_matches(kept.rows("extraction-rules", files, partial(self._job, "list_rules")) if files else [])
 
     def rule(self, name: str, version: int = 0) -> dict[str, Any]:
         """Returns a rule with its text, rows and versions."""

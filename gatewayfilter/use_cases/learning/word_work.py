@@ -1,12 +1,15 @@
 """Words shown, changed and tried without loading the classifier: a child process does the work of `word_jobs`."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from gatewayfilter.config import Settings
 from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
+from gatewayfilter.use_cases.kept_answers import KeptAnswers
+from gatewayfilter.wiring import words_folders
 
 LONGEST_PHRASE: Final = 200
 """Characters."""
@@ -44,8 +47,9 @@ class WordWork:
 
     def categories(self) -> list[dict[str, Any]]:
         """Returns the categories of words, by name."""
-        found: list[dict[str, Any]] = self._run("categories")
-        return found
+        files = [path for folder in words_folders(self._settings) for path in folder.glob("*.toml")]
+        kept, judging = KeptAnswers(self._settings.data_dir / "cache"), self._settings.classify
+        return kept.rows("words", files, partial(self._run, "categories"), (judging.topics, judging.strictness))
 
     def find(self, category: str, **query: Any) -> dict[str, Any]:
         """Returns words of a category; arguments are those of `word_jobs.find_words`."""

@@ -1,7 +1,6 @@
 """Static files: read once at start, served from memory under addresses that change with their content."""
 
 import hashlib
-import mimetypes
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ _TYPES: Final = {
     ".css": "text/css",
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
+    ".png": "image/png",
 }
 _DIGITS: Final = 12
 
@@ -61,5 +61,4 @@ class Assets:
 
 
 def _media_type(name: str) -> str:
-    suffix = Path(name).suffix
-    return _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return _TYPES.get(Path(name).suffix, "application/octet-stream")

@@ -20,7 +20,7 @@ LOCALES: Final = {"en": "en_GB", "zh": "zh_Hans_CN"}
 def read_catalog(language: str, folder: Path = FOLDER) -> Catalog:
     """Returns all messages of a language, of the files of all subjects."""
     merged = Catalog(locale=LOCALES[language])
-    for path in sorted((folder / _FOLDERS[language]).glob("*.po")):
+    for path in _files(language, folder):
         with path.open("rb") as file:
             for message in read_po(file, locale=LOCALES[language]):
                 if message.id:
@@ -30,12 +30,20 @@ def read_catalog(language: str, folder: Path = FOLDER) -> Catalog:
 
 def translations(language: str) -> Translations:
     """Returns the translations into a language; without any for English, in which the messages are written."""
-    if language not in _FOLDERS:
-        return Translations()
-    compiled = BytesIO()
-    write_mo(compiled, read_catalog(language))
-    compiled.seek(0)
-    return Translations(compiled)
+    found = Translations()
+    for number, path in enumerate(_files(language)):  # one at a time: a catalogue takes ten times what its translations take
+        compiled = BytesIO()
+        with path.open("rb") as file:
+            write_mo(compiled, read_po(file, locale=LOCALES[language]))
+        compiled.seek(0)
+        subject = Translations(compiled)
+        found = found.merge(subject) if number else subject  # the first has the rule of plurals
+    return found
+
+
+def _files(language: str, folder: Path = FOLDER) -> list[Path]:
+    """Returns the files of a language, none for English."""
+    return sorted((folder / _FOLDERS[language]).glob("*.po")) if language in _FOLDERS else []
 
 
 def best_language(accepted: str, chosen: str = "") -> str:
