@@ -60,7 +60,7 @@ def inverse_of_changes(before: PolicySet, changes: Iterable[Change], now: float)
 
 
 def inverse_of_approval(requests: Sequence[UnblockRequest]) -> Inverse:
-    """Returns the inverse of an approval of requests: they are denied."""
+    """Returns the inverse of an approval of requests: they wait again."""
     return {"kind": REQUESTS, "decided": {str(request.request_id): request.decided_at for request in requests}}
 
 

@@ -143,7 +143,7 @@ class Undo:
             if found is None or found.state is not RequestState.APPROVED or found.decided_at != decided_at:
                 raise UndoError(f"the request {number} was decided again since")
         for number in decided:
-            decisions.deny(int(number))
+            decisions.reopen(int(number))
 
     def _take_back_reviews(self, decided: Mapping[str, float | None], actor: Actor) -> None:
         for number, decided_at in decided.items():

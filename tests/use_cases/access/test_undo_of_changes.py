@@ -191,7 +191,7 @@ def test_large_imports_are_recorded_without_an_inverse(store: Store, trail: Audi
         undo.undo(recording.entry_id, ADA, Role.ADMIN)
 
 
-def test_approvals_are_withdrawn(store: Store, trail: AuditTrail, undo: Undo, clock: Clock) -> None:
+def test_what_was_approved_waits_again(store: Store, trail: AuditTrail, undo: Undo, clock: Clock) -> None:
     request = UnblockRequest("http://a.example/x", "192.0.2.7", "list", "easylist", "", "ads", "please", clock.now)
     store.unblock.ask([request])
     number = store.unblock.open_requests()[0].request_id
@@ -205,7 +205,8 @@ def test_approvals_are_withdrawn(store: Store, trail: AuditTrail, undo: Undo, cl
     assert store.lists.rules() == []
     found = store.unblock.find(number)
     assert found is not None
-    assert found.state.value == "denied"
+    assert found.state.value == "open"
+    assert [request.request_id for request in store.unblock.open_requests()] == [number]
     clock.now += 1
     again = decisions.approve(number, lifetime_s=None, site=False, whom=Whom(everybody=True))
     second = trail.record(ADA, "request.approved", "a.example", undo=inverse_of_approval(again.requests))
