@@ -27,6 +27,7 @@ import click
 from gatewayfilter import __version__
 from gatewayfilter.cli.ui.command import FilterGroup, LateCommand
 from gatewayfilter.errors import GatewayFilterError, MissingError
+from gatewayfilter.program_name import as_callable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -191,7 +192,7 @@ def _fault(error: Exception) -> int:
 
 
 def _complain(sentence: str, code: int) -> int:
-    click.echo(f"gatewayfilter: {' '.join(sentence.split())}", err=True)
+    click.echo(f"gatewayfilter: {as_callable(' '.join(sentence.split()))}", err=True)
     return code
 
 

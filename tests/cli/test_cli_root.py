@@ -107,6 +107,12 @@ def test_bad_input_gets_one_sentence_and_touches_nothing(arguments: list[str], s
     assert not state.exists()
 
 
+def test_complaints_and_findings_name_the_program_as_it_is_called_here(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.program_name.program_name", lambda: ".venv/bin/gatewayfilter")
+    assert "(see '.venv/bin/gatewayfilter --help')" in cli("chek").complains()
+    assert "requests wait in .venv/bin/gatewayfilter request list." in cli("doctor").out
+
+
 def test_a_bare_group_shows_its_help(cli: Cli) -> None:
     answer = cli("list")
     assert answer.code == 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gatewayfilter.cli.ui.command import FilterCommand
-from gatewayfilter.cli.ui.output import hint, print_json, say
+from gatewayfilter.cli.ui.output import hint, print_json
 
 if TYPE_CHECKING:
     from gatewayfilter.cli.ui.command_context import Invocation
@@ -38,7 +38,7 @@ def doctor(invocation: Invocation) -> int:
     for finding in examined(invocation.loaded(), time.time()):
         findings.append(finding)
         if not invocation.json:
-            say(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
+            hint(f"{_MARKS[finding.level]} {finding.check}: {finding.words}")
             if finding.mend and finding.level is not Level.OK:
                 hint(f"    → {finding.mend}")
     healthy = not any(finding.level is Level.ERROR for finding in findings)
