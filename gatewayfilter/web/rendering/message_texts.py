@@ -285,12 +285,25 @@ FAULTS: Final = (
     _n("Value error, Expected UploadFile, received: %(detail)s"),
 )
 """What is wrong with a field that was sent. Source: pydantic_core/src/errors/types.rs."""
+DETAILS: Final = (
+    _n("request %(number)s"), _n("request %(number)s: %(note)s"), _n("link %(number)s"), _n("role %(role)s"),
+    _n("role %(role)s, given by the provider"), _n("role %(role)s, by single sign-on"), _n("name %(name)s"),
+    _n("account %(account)s, scope %(scope)s"),
+    _n("version %(number)s"), _n("was version %(number)s"), _n("%(count)s URLs"), _n("%(count)s bytes"),
+    _n("%(count)s texts"), _n("%(done)s of %(count)s"), _n("task %(number)s"), _n("tasks %(numbers)s"),
+    _n("task %(number)s: %(note)s"), _n("tasks %(numbers)s: %(note)s"), _n("on"), _n("off"), _n("%(number)s: %(code)s"),
+)  # fmt: skip
+"""What the program notes beside an audited action."""
+_OF_PEOPLE: Final = frozenset({"words.added", "words.removed"})
+"""Actions beside which only words of people are noted."""
+_TASKS: Final = re.compile(r"task \d+(?:, task \d+)+")
 _LONGEST: Final = 1_000
 _FORMS: Final = {
     "count": r"[\d,]+", "number": r"\d+", "seconds": r"[\d.]+", "status": r"\d+", "port": r"\d+",
     "host": r"\S+", "address": r"\S+",
     "limit": r"[\d.eE+-]+",
-    "scheme": r"\w+", "role": r"\w+", "kind": r"[\w -]+", "key": r"[\w.-]+", "state": r"\w+",
+    "scheme": r"\w+", "role": r"\w+", "scope": r"\w+", "code": r"[a-z-]+\.[a-z-]+", "done": r"\d+", "numbers": r"\d+(?:, \d+)+",
+    "kind": r"[\w -]+", "key": r"[\w.-]+", "state": r"\w+",
 }  # fmt: skip
 _FAILURE_TEMPLATES: Final = sentence_templates(FAILURES, _FORMS)
 _FAULT_TEMPLATES: Final = sentence_templates(FAULTS, _FORMS)
@@ -302,6 +315,9 @@ _TEMPLATES: Final = (
     *sentence_templates((*LIST_REFUSALS, *SETTING_REFUSALS), _FORMS),
     *sentence_templates(STATE_REFUSALS, _FORMS),
 )
+_DETAIL_TEMPLATES: Final = sentence_templates(DETAILS, _FORMS)
+_ROLES: Final = {"viewer": _n("Viewer"), "approver": _n("Approver"), "admin": _n("Admin")}
+_SCOPES: Final = {"read": _n("read"), "approve": _n("approve"), "admin": _n("Admin")}
 _PLACE: Final = re.compile(r"([^\s:]{1,80}(?: [^\s:]{1,80})?): (.+)", re.DOTALL)
 """What a sentence is about, and the sentence: `fields.title: …`, `rules.txt: …`."""
 _DEEPEST: Final = 3
@@ -331,6 +347,13 @@ class MessageTexts:
         name = ACTIONS.get(code)
         return code if name is None else self._translate(name)
 
+    def detail(self, text: str, action: str = "") -> str:
+        """Returns what was noted beside an audited action in the language; words of people, names and addresses as they are."""
+        if self._english or len(text) > _LONGEST or action in _OF_PEOPLE:
+            return text
+        shortened = _TASKS.sub(lambda found: f"tasks {found[0].replace('task ', '')}", text)
+        return self._written(_DETAIL_TEMPLATES, shortened) or text
+
     def _written(self, templates: tuple[SentenceTemplate, ...], sentence: str) -> str | None:
         for template in templates:
             if (found := template.written(sentence, self._translate, self._value)) is not None:
@@ -357,6 +380,11 @@ class MessageTexts:
         return "; ".join(told)
 
     def _value(self, name: str, text: str) -> str:
+        if name in {"role", "scope"}:
+            known = (_ROLES if name == "role" else _SCOPES).get(text)
+            return text if known is None else self._translate(known)
+        if name == "code":
+            return self.action(text)
         if name != "why":
             return text
         return self._said(text, _DEEPEST) or self._said(text[:1].upper() + text[1:], _DEEPEST) or text

@@ -92,6 +92,7 @@ class Pages:
         messages = self._messages[language] = MessageTexts(language, translated)
         environment.filters["told"] = messages
         environment.filters["action"] = messages.action
+        environment.filters["noted"] = messages.detail
         environment.filters["explained"] = ExplanationTexts(language, translated, titles)
         environment.globals["static"] = self.assets.url
         environment.globals["version"] = __version__

@@ -168,4 +168,26 @@ def test_errors_of_pages_and_of_the_api(tmp_path: Path) -> None:
         )
         web.who.identity = VIEWER
         refused = web.client.post("/crawler/pause", headers=CHINESE)
-        assert (refused.status_code, "此操作需要角色 admin" in refused.text) == (403, True)
+        assert (refused.status_code, "此操作需要角色 管理员" in refused.text) == (403, True)
+
+
+@pytest.mark.parametrize(
+    ("action", "noted", "chinese"),
+    [
+        ("request.approved", "request 17", "申请 17"),
+        ("request.denied", "request 17: not today", "申请 17\uff1anot today"),
+        ("user.role", "role admin", "角色\uff1a管理员"),
+        ("user.added", "role viewer, by single sign-on", "角色\uff1a查看者\uff0c通过单点登录"),
+        ("user.added", "role king", "角色\uff1aking"),
+        ("token.added", "account ann, scope read", "账户 ann\uff0c权限\uff1a查看"),
+        ("change.undone", "17: rule.added", "17\uff1a添加规则"),
+        ("review.rejected", "task 3, task 4: poker news", "任务 3, 4\uff1apoker news"),
+        ("review.rejected", "task 3", "任务 3"),
+        ("list.switched", "off", "关"),
+        ("words.added", "off", "off"),
+        ("client.added", "--address 10.0.0.7", "--address 10.0.0.7"),
+    ],
+)
+def test_what_is_noted_of_a_change_is_in_the_language(action: str, noted: str, chinese: str) -> None:
+    assert MessageTexts("zh", translations("zh").gettext).detail(noted, action) == chinese
+    assert MessageTexts("en", translations("en").gettext).detail(noted, action) == noted
