@@ -5,19 +5,23 @@ The first check of a URL does not wait for a start, nor the first page for what 
 
 import logging
 import pickle
+import sys
 import threading
 import time
+from contextlib import closing
+from functools import partial
 from typing import Final
 
 from fastapi import Request
 from starlette.types import ASGIApp
 
 from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.use_cases.kept_answers import KeptAnswers
 from gatewayfilter.use_cases.learning.word_work import WordWork
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_warmer import warm_pages
-from gatewayfilter.web.rendering.pages import language_of
+from gatewayfilter.web.rendering.pages import TEMPLATES, language_of
 from gatewayfilter.web.services import WebServices
 
 _log = logging.getLogger(__name__)
@@ -25,9 +29,10 @@ _log = logging.getLogger(__name__)
 _PREPARE: Final = "gatewayfilter.web.access.check_job:prepare"
 _FIRST_LANGUAGE: Final = "en"
 """Of the pages that are made ready before anybody has asked for one; those of others are, when somebody logs in."""
-_LOG_IN: Final = "/login"
+_LOG_IN: Final = frozenset({"/login", "/setup"})
 _GREET_S: Final = 60.0
 """Seconds between two times that the page to log in makes pages ready: everybody who reaches the dashboard may open it."""
+_COMPILE_S: Final = 60.0
 _AFTER_S: Final = 1.0
 """From a person's first page to the start of children: it comes first, with its files."""
 
@@ -47,12 +52,13 @@ class ChildWarmer:
         self._timer: threading.Timer | None = None
         self._app: ASGIApp | None = None
         self._greeted_at: dict[str, float] = {}
+        self._was_greeted = False
 
     def begin(self, app: ASGIApp) -> None:
         """Makes the first pages ready, and starts the child that checks URLs; returns at once.
 
         Whoever opens the dashboard after the filter has started asks why something was blocked, or not. Without work the child
-        ends. The first run of a folder, and of a release, has the words counted, too.
+        ends.
 
         Args:
             app: the application that has the pages.
@@ -60,14 +66,23 @@ class ChildWarmer:
         self._app = app
         job = self._services.checker, _PREPARE, pickle.dumps(self._services.settings)
         threading.Thread(target=_begin, args=job, name="child-warmer", daemon=True).start()
-        threading.Thread(target=_count_words, args=(self._services,), name="word-warmer", daemon=True).start()
-        self.greet(_FIRST_LANGUAGE)
+        self._read_pages(_FIRST_LANGUAGE)
 
     def greet(self, language: str) -> None:
         """Makes the first pages of a person who logs in ready, at most once a minute in a language; returns at once.
 
-        The children wait for somebody who is logged in: they take 150 MB each.
+        In the first run of a folder, and of a release, words are counted and templates compiled, too. The children that stay wait
+        for somebody who is logged in: they take 150 MB each.
         """
+        self._read_pages(language)
+        with self._lock:
+            if self._app is None or self._was_greeted:
+                return
+            self._was_greeted = True
+        for prepare in (_count_words, _compile_templates):
+            threading.Thread(target=prepare, args=(self._services,), name="child-warmer", daemon=True).start()
+
+    def _read_pages(self, language: str) -> None:
         with self._lock:
             now = time.monotonic()
             if self._app is None or now < self._greeted_at.get(language, -_GREET_S) + _GREET_S:
@@ -121,6 +136,17 @@ def _count_words(services: WebServices) -> None:
         _log.info("the words were not counted ahead: %s", error)
 
 
+def _compile_templates(services: WebServices) -> None:
+    """Has all templates compiled by a child process of its own where that was not done: as often as the words are counted."""
+    cache = services.settings.data_dir / "cache"
+    with closing(ChildProcess(_COMPILE_S)) as child:
+        make = partial(child.run, "gatewayfilter.web.page_warmer:compile_templates", cache / "templates")
+        try:
+            KeptAnswers(cache).rows("templates", TEMPLATES.rglob("*.html"), make, sys.version)
+        except GatewayFilterError as error:
+            _log.info("the templates were not compiled ahead: %s", error)
+
+
 def _begin(child: ChildProcess, job: str, value: object) -> None:
     try:
         if not child.running:
@@ -146,7 +172,7 @@ class WakingAuthenticator:
         found = self._inner.identify(request)
         if found is not None and _opens_page(request, found):
             self._warmer.wake()
-        elif found is None and request.method == "GET" and request.url.path == _LOG_IN:
+        elif found is None and request.method == "GET" and request.url.path in _LOG_IN:
             self._warmer.greet(language_of(request))
         return found
 

@@ -1,6 +1,8 @@
 """Children that are started ahead: by a person's page alone, in the background, and never twice."""
 
 import re
+import subprocess
+import sys
 import threading
 import zlib
 from collections.abc import Iterator
@@ -15,13 +17,27 @@ from fastapi import Request
 import gatewayfilter
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import WebSession
-from gatewayfilter.use_cases.learning.word_work import WordWork
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.page_warmer import FIRST, warm_pages
+from gatewayfilter.web.rendering.pages import TEMPLATES
 from gatewayfilter.web.services import WebServices
 from tests.e2e.e2e_gateway import until
 from tests.web.web_fakes import ADMIN, Always, Dashboard, dashboard
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Folders into which templates were to be compiled; none is."""
+    folders: list[Path] = []
+
+    def run(_self: ChildProcess, _job: str, folder: Path) -> list[object]:
+        folders.append(folder)
+        return []
+
+    monkeypatch.setattr("gatewayfilter.web.child_warmer.ChildProcess.run", run)
+    return folders
+
 
 PERSON = replace(ADMIN, session=WebSession(b"d", 1, "c", 0.0, 0.0, 1e12, "127.0.0.1", ""))
 
@@ -105,14 +121,9 @@ def idle() -> bool:
     return not [one for one in threading.enumerate() if one.name in {"page-warmer", "child-warmer"}]
 
 
-@pytest.mark.parametrize(("runs", "counted"), [(1, ["categories"]), (2, [])])
-def test_the_start_makes_pages_ready_and_starts_the_checks_and_counts_words_once(
-    web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch, runs: int, counted: list[str]
+def test_the_start_makes_pages_ready_and_starts_the_checks_alone(
+    web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (web.services.settings.data_dir / "cache" / "answer-words.json").unlink(missing_ok=True)
-    for _ in range(runs - 1):
-        monkeypatch.setattr(web.services, "child", Recorder())
-        WordWork(web.services.child, web.services.settings, web.services.store, web.services.clock).categories()
     children = {name: Recorder() for name in ("checker", "child", "editing")}
     for name, child in children.items():
         monkeypatch.setattr(web.services, name, child)
@@ -121,7 +132,7 @@ def test_the_start_makes_pages_ready_and_starts_the_checks_and_counts_words_once
     warmer.begin(web.client.app)
     until("both", lambda: asked and children["checker"].jobs)
     until("no other", idle)
-    assert (asked, [child.jobs for child in children.values()]) == (["en"], [["prepare"], counted, []])
+    assert (asked, [child.jobs for child in children.values()]) == (["en"], [["prepare"], [], []])
 
 
 def test_who_is_about_to_log_in_finds_pages_ready(web: Dashboard, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,3 +239,29 @@ def test_the_reference_is_kept_though_an_older_one_stays(
     finally:
         stays.rmdir()
     assert len(made) == 1
+
+
+def test_who_opens_the_first_page_has_words_counted_and_templates_compiled_once_for_a_release(
+    web: Dashboard, compiled: list[Path], asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = web.services.settings.data_dir / "cache"
+    for name in ("templates", "words"):
+        (cache / f"answer-{name}.json").unlink(missing_ok=True)
+    counting = Recorder()
+    monkeypatch.setattr(web.services, "checker", Recorder())
+    monkeypatch.setattr(web.services, "child", counting)
+    for _ in range(2):  # two starts of the dashboard
+        warmer = ChildWarmer(web.services)
+        warmer.begin(web.client.app)
+        for _ in range(2):
+            warmer.greet("en")
+        until("the work of the start", idle)
+    assert (counting.jobs, compiled, set(asked)) == (["categories"], [cache / "templates"], {"en"})
+
+
+@pytest.mark.slow
+def test_each_template_is_compiled_for_each_language(tmp_path: Path) -> None:
+    code = "import sys, pathlib, gatewayfilter.web.page_warmer as it; it.compile_templates(pathlib.Path(sys.argv[1]))"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    templates = len(list(TEMPLATES.rglob("*.html")))
+    assert {path.name: len(list(path.iterdir())) for path in tmp_path.iterdir()} == {"en": templates, "zh": templates}

@@ -35,6 +35,7 @@ LANGUAGE_COOKIE: Final = "language"
 THEME_COOKIE: Final = "theme"
 WAITING: Final = "gatewayfilter-waiting"
 """A header field of parts of pages that answer a change: what waits for a person now, by the key of its entry, as JSON."""
+TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 _KEPT_TEMPLATES: Final = 40
 """Templates of a language in memory, partials included; a further one takes a millisecond to read again."""
 _SENTENCES: Final = frozenset({"problem", "error", "detail"})
@@ -113,6 +114,12 @@ class Pages:
             with suppress(OSError):
                 own.mkdir(mode=0o700, parents=True, exist_ok=True)
             environment.bytecode_cache = _CompiledTemplates(str(own))
+
+    def compile_all(self) -> None:
+        """Compiles every template for every language, into the folder of `keep_small`; 3 s of CPU where none is there."""
+        for environment in self._environments.values():
+            for name in environment.list_templates():
+                environment.get_template(name)
 
     def formats(self, request: Request) -> Formats:
         """Returns the formats of the request's language, with times in the filter's time zone."""
