@@ -32,7 +32,8 @@ def provider() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("locale", "button", "failed"), [("en-GB", "Log in with Home", "no role"), ("zh-CN", "用 Home 登录", "角色")]
+    ("locale", "button", "failed"),
+    [("en-GB", "Log in with Home", "Home gives you no role"), ("zh-CN", "用 Home 登录", "Home 没有授予您任何角色")],
 )
 def test_a_parent_logs_in_at_the_provider(locale: str, button: str, failed: str, provider: str, tmp_path: Path) -> None:
     """The session's cookie is Strict: it has to come with the page after the provider's, which is on another site."""

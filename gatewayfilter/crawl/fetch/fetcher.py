@@ -1,6 +1,7 @@
 """The fetcher of one page: safely, politely and within limits, whatever the origin does."""
 
 import asyncio
+import os
 import re
 import ssl
 import time
@@ -299,6 +300,11 @@ def _redirected(url: Url, location: str) -> Url:
         raise BadAnswerError("redirected to what is not an http(s) URL") from error
 
 
+def _reason(error: OSError) -> str:
+    """Returns what the system says of an error; asyncio writes its own call and the address there."""
+    return os.strerror(error.errno) if error.errno else error.strerror or "unknown reason"
+
+
 def _translated(error: Exception) -> FetchError:
     """Returns our error for one of the client library's; it quotes nothing that an origin could have written."""
     match error:
@@ -313,7 +319,7 @@ def _translated(error: Exception) -> FetchError:
         case aiohttp.ClientConnectorError(os_error=ForbiddenSocketError() as refused):
             return ForbiddenAddressError(str(refused))
         case aiohttp.ClientConnectorError():
-            return UnreachableError(f"cannot connect: {error.os_error.strerror or 'unknown reason'}")
+            return UnreachableError(f"cannot connect: {_reason(error.os_error)}")
         case aiohttp.ClientPayloadError():
             return UnreachableError("the answer broke off")
         case aiohttp.ClientResponseError() | ValueError():

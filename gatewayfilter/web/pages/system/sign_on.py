@@ -2,6 +2,7 @@
 
 import logging
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -79,6 +80,10 @@ def _redirect_uri(request: Request, services: Services) -> str:
 def _failed(request: Request, error: SignOnError) -> Response:
     _log.warning("single sign-on failed (%s): %s", error.reason, error.detail)
     status = _STATUS.get(error.reason, 403)
-    answer = render(request, "system/sign_on_failed.html", status, reason=error.reason.value, subject=error.subject)
+    oidc = request.app.state.services.settings.web.oidc
+    provider = oidc.name or urlsplit(oidc.issuer).hostname or oidc.issuer
+    answer = render(
+        request, "system/sign_on_failed.html", status, reason=error.reason.value, subject=error.subject, provider=provider
+    )
     end_sign_on(request, answer)
     return answer

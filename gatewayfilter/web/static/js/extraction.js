@@ -3,12 +3,14 @@
 
 const stage = () => document.getElementById("stage");
 let at = null;
+let asked = false;
 
 function pick(element) {
   const form = document.getElementById("rule-form");
   if (!form || !element) return;
   form.elements.picked.value = element.dataset.n;
   mark(Number(element.dataset.n));
+  asked = true;
   form.requestSubmit();
 }
 
@@ -66,8 +68,21 @@ document.addEventListener("keydown", (event) => {
 // htmx passes on buttons within a form only; some of the editor's stand outside of theirs.
 document.addEventListener("htmx:configRequest", (event) => {
   const button = event.detail.triggeringEvent?.submitter;
-  if (event.detail.elt.id === "rule-form" && button?.name) event.detail.parameters[button.name] = button.value;
+  if (event.detail.elt.id !== "rule-form" || !button?.name) return;
+  event.detail.parameters[button.name] = button.value;
+  asked = true;
 });
 
-document.addEventListener("htmx:afterSettle", () => mark());
+// On a narrow screen the answer stands below the page: what went wrong, or the picked element with its selectors.
+function reveal() {
+  const panel = document.getElementById("rule-panel");
+  if (!asked || !panel) return;
+  asked = false;
+  (panel.querySelector(":scope > .notice") ?? panel.querySelector(".extract-picked"))?.scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("htmx:afterSettle", (event) => {
+  mark();
+  if (["rule-panel", "editor"].includes(event.target.id)) reveal();
+});
 mark();

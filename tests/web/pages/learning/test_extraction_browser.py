@@ -139,3 +139,17 @@ def test_the_editor_fits_and_is_accessible(browser: Browser, tmp_path: Path, loc
                 assert [(item["id"], item["nodes"][0]["html"]) for item in found] == []
             assert troubles == []
             page.context.close()
+
+
+def test_on_a_phone_the_answer_to_a_tap_comes_into_sight(browser: Browser, tmp_path: Path) -> None:
+    with site() as news, served(tmp_path, crawl__allow_networks=["127.0.0.0/8"]) as base:
+        page, troubles = opened(browser, base, "zh-CN", 360, "dark")
+        page.goto("/crawler/rules/new")
+        page.fill("#f-address", f"{news}/story/1")
+        page.get_by_role("button", name=WORDS["zh-CN"][0], exact=True).click()
+        page.locator("#stage .el--heading", has_text="A bridge for the harbour").click()
+        expect(page.locator('.extract-proposals button[value="field:0"]')).to_be_in_viewport()
+        page.fill("#f-address", "http://127.0.0.1:1/")
+        page.get_by_role("button", name=WORDS["zh-CN"][0], exact=True).click()
+        expect(page.locator("#rule-panel > .notice")).to_be_in_viewport(ratio=1)
+        assert troubles == []
