@@ -14,6 +14,7 @@ from gatewayfilter.store import Store
 from gatewayfilter.use_cases.moments import midnight
 from gatewayfilter.use_cases.network_facts import filter_zone, neighbours_now
 from gatewayfilter.use_cases.people.client_states import ClientState, compiled, state_at
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.traffic.log_clients import LogClients
 
 _MOST_COUNTED: Final = 20_000
@@ -171,7 +172,7 @@ def _rows(
             if matcher.kind in {MatcherKind.MAC, MatcherKind.ADDRESS}
         )
         rows.append(ClientRow(client, state_at(found.timeline, now), last_at, present, int(requests), int(blocked)))
-    return sorted(rows, key=lambda row: (row.client.name.casefold(), row.client.name))
+    return sorted(rows, key=lambda row: name_order(row.client.name))
 
 
 def _devices(

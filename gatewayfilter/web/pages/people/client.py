@@ -12,6 +12,7 @@ from gatewayfilter.use_cases.network_facts import zone_name
 from gatewayfilter.use_cases.people.bedtime import Bedtimes, bedtime_of
 from gatewayfilter.use_cases.people.client_list import client_list
 from gatewayfilter.use_cases.people.client_policy import client_policy
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.people.schedule_windows import FREE, FREE_NIGHT, SCHOOL_NIGHT, read_window
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor, checked_icon
@@ -63,8 +64,8 @@ def _content(services: WebServices, policies: PolicySet, client: Client, now: fl
         "nights": _nights(bedtime.windows if bedtime is not None else ()),
         "rules": rules[:_MOST_RULES],
         "more_rules": max(len(rules) - _MOST_RULES, 0),
-        "group_names": [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)],
-        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
+        "group_names": [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=name_order)],
+        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=name_order)],
         "services_by_id": services.services,
         "icons": ICONS,
     }

@@ -11,6 +11,7 @@ from gatewayfilter.model import DEFAULT, ICONS, Client, Group, parse_matcher
 from gatewayfilter.use_cases.devices import seen_devices
 from gatewayfilter.use_cases.people.client_list import ClientRow, client_list
 from gatewayfilter.use_cases.people.client_states import StateKind
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.policies import PolicyEditor, checked_icon
 from gatewayfilter.web.access.changes import check_version
@@ -88,13 +89,13 @@ def _content(services: WebServices, asked: Asked) -> dict[str, Any]:
     found = client_list(services.settings, services.store, services.service_index, services.makers, now)
     policies = services.store.policies.read()
     rows = [row for row in found.clients if asked.matches(row)]
-    key = asked.after.casefold(), asked.after
-    behind = [row for row in rows if not asked.after or (row.client.name.casefold(), row.client.name) > key]
+    key = name_order(asked.after)
+    behind = [row for row in rows if not asked.after or name_order(row.client.name) > key]
     page = behind[:PAGE]
     sizes: dict[str, int] = {}
     for row in found.clients:
         sizes[row.client.group] = sizes.get(row.client.group, 0) + 1
-    names = [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=str.casefold)]
+    names = [DEFAULT, *sorted({*policies.groups} - {DEFAULT}, key=name_order)]
     chosen = policies.group(asked.group)
     return {
         "asked": asked,
@@ -106,7 +107,7 @@ def _content(services: WebServices, asked: Asked) -> dict[str, Any]:
         "group_of": {group.name: group for group in map(policies.group, names) if group is not None},
         "group_version": version_of(chosen) if chosen is not None else "",
         "sizes": sizes,
-        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=str.casefold)],
+        "policy_names": [DEFAULT, *sorted(policies.policies.keys() - {DEFAULT}, key=name_order)],
         "pauses": policies.pauses_at(now),
         "counts_of": {kind: sum(row.state.kind is kind for row in found.clients) for kind in StateKind},
         "present": sum(row.present for row in found.clients),

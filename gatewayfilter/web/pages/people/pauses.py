@@ -6,6 +6,7 @@ from fastapi import Request, Response
 
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Pause, PauseScope
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Fields, Form
@@ -81,8 +82,8 @@ def _card(request: Request, services: WebServices, said: Said, target: str, *, p
         request,
         "traffic/_pauses.html",
         pauses=policies.pauses_at(now),
-        names=sorted(policies.clients, key=str.casefold)[:500],
-        groups=sorted(policies.groups),
+        names=sorted(policies.clients, key=name_order)[:500],
+        groups=sorted(policies.groups, key=name_order),
         may_pause=True,
         told=target,
         undo=said.undo,

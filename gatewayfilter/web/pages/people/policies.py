@@ -11,6 +11,7 @@ from fastapi import HTTPException, Query, Request, Response
 from gatewayfilter.errors import ConflictError
 from gatewayfilter.model import DEFAULT, ListAction, Policy, PolicySet, Service, policy_values
 from gatewayfilter.use_cases.network_facts import known_categories, known_sources
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.people.policy_users import PolicyUsers, users_of
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.web.access.dependencies import Services
@@ -65,7 +66,7 @@ def policies(request: Request, services: Services, _: Viewer) -> Response:
 def show_policies(request: Request, services: WebServices, said: Said) -> Response:
     """Returns the page of all policies."""
     found = services.store.policies.read()
-    names = [DEFAULT, *sorted(found.policies.keys() - {DEFAULT}, key=str.casefold)]
+    names = [DEFAULT, *sorted(found.policies.keys() - {DEFAULT}, key=name_order)]
     return show_page(
         request,
         "people/policies.html",
@@ -73,7 +74,7 @@ def show_policies(request: Request, services: WebServices, said: Said) -> Respon
         active="policies",
         rows=[_row(found, policy) for policy in map(found.policy, names) if policy is not None],
         services_by_id=services.services,
-        group_names=[DEFAULT, *sorted({*found.groups} - {DEFAULT}, key=str.casefold)],
+        group_names=[DEFAULT, *sorted({*found.groups} - {DEFAULT}, key=name_order)],
     )
 
 

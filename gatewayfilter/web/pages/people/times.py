@@ -10,6 +10,7 @@ from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import ALL_DAYS, DEFAULT, Quota, QuotaKind, Schedule, ScheduleEffect, Window, read_daily_minutes
 from gatewayfilter.use_cases.network_facts import counted_categories, known_categories, zone_name
 from gatewayfilter.use_cases.people.bedtime import free_name
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.people.schedule_windows import PRESET, bedtime_windows, read_window
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.use_cases.people.week_hours import hours_of, windows_of
@@ -94,7 +95,7 @@ def show_times(request: Request, services: WebServices, name: str, edit: str, sa
         zone,
         tuple(sorted(known_categories(services.settings))),
         tuple(sorted(counted_categories(services.settings))),
-        tuple(sorted({DEFAULT, *policies.policies} - {name}, key=str.casefold)),
+        tuple(sorted({DEFAULT, *policies.policies} - {name}, key=name_order)),
     )
     return show_policy(request, services, name, View("times", edit=edit), said, times=found)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayfilter.model import PolicySet
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.traffic.log_filters import LogFilters
 from gatewayfilter.web.pages.traffic.log_rows import log_url
 
@@ -132,7 +133,7 @@ class SentenceMaker:
         ]
         options += [
             Option(name, self._url(client=name, group=""), filters.client == name)
-            for name in sorted(self._policies.clients, key=str.casefold)[:_MOST_NAMES]
+            for name in sorted(self._policies.clients, key=name_order)[:_MOST_NAMES]
         ]
         return Part("client", label, tuple(options), bool(filters.client or filters.group))
 

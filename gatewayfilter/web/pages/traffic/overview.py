@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import LEARNED_PREFIX, LogBucket
 from gatewayfilter.model.log_query import USER_PREFIX
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.traffic.log_overview import LogShare, Overview, Span, make_overview
 from gatewayfilter.use_cases.traffic.request_facts import facts_of
 from gatewayfilter.web.access.dependencies import Services
@@ -69,7 +70,7 @@ def _content(
         "waiting": facts_of(services.store, waiting[:_MOST_REQUESTS], now),
         "more_waiting": max(0, len(waiting) - _MOST_REQUESTS),
         "pauses": policies.pauses_at(now),
-        "names": sorted(policies.clients, key=str.casefold)[:500],
+        "names": sorted(policies.clients, key=name_order)[:500],
         "groups": sorted(policies.groups),
         "may_pause": identity.may(Role.APPROVER),
         "chart": _chart(found, services),

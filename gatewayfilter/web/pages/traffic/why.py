@@ -12,6 +12,7 @@ from gatewayfilter.model import DeciderAnswer, ListAction, LogQuery, LogRecord, 
 from gatewayfilter.model import Request as FilteredRequest
 from gatewayfilter.urls import parse_loose_url, registrable_domain
 from gatewayfilter.use_cases.moments import read_moment
+from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.traffic.log_actions import Extent, Made, act_on_url
 from gatewayfilter.use_cases.url_check import UrlCheck
 from gatewayfilter.web.access.changes import changing, undo_url
@@ -146,7 +147,7 @@ def _content(services: WebServices, identity: Identity, number: int, record: Log
         "problem": problem,
         "site": _site(row),
         "may_act": identity.may(Role.ADMIN) and bool(row.host),
-        "names": sorted(policies.clients, key=str.casefold)[:_MOST_NAMES],
+        "names": sorted(policies.clients, key=name_order)[:_MOST_NAMES],
         "services_by_id": services.services,
         "groups": sorted(policies.groups),
         "group": policies.clients[row.device].group if row.device in policies.clients else "",
