@@ -210,6 +210,14 @@ class Store:
             except StoreError as error:
                 _log.warning("what was counted in memory cannot be written: %s", error)
 
+    def limit_memory(self, size: int) -> None:
+        """Limits the memory of SQLite in this process to so many bytes, as far as it can do without; no other database's.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        self._database.limit_memory(size)
+
     def close_idle(self) -> None:
         """Closes the database connections that are not in use, for a process that must stay small."""
         self._database.close_idle()

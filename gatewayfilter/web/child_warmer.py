@@ -16,8 +16,8 @@ from fastapi import Request
 from starlette.types import ASGIApp
 
 from gatewayfilter.errors import GatewayFilterError
-from gatewayfilter.use_cases.kept_answers import KeptAnswers
 from gatewayfilter.use_cases.learning.word_work import WordWork
+from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_warmer import warm_pages
@@ -79,8 +79,7 @@ class ChildWarmer:
             if self._app is None or self._was_greeted:
                 return
             self._was_greeted = True
-        for prepare in (_count_words, _compile_templates):
-            threading.Thread(target=prepare, args=(self._services,), name="child-warmer", daemon=True).start()
+        threading.Thread(target=_prepare, args=(self._services,), name="child-warmer", daemon=True).start()
 
     def _read_pages(self, language: str) -> None:
         with self._lock:
@@ -126,6 +125,12 @@ def _warm(app: ASGIApp, language: str) -> None:
         warm_pages(app, language)
     except Exception:  # noqa: BLE001  whatever it is, pages can do without
         _log.exception("the first pages were not made ready")
+
+
+def _prepare(services: WebServices) -> None:
+    """Does one after the other: a person who has logged in may ask for words at once, and templates can be compiled later."""
+    _count_words(services)
+    _compile_templates(services)
 
 
 def _count_words(services: WebServices) -> None:

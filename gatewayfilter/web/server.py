@@ -34,6 +34,8 @@ THREADS: Final = 8
 """Requests that are worked on at once; further ones wait."""
 STREAM_THREADS: Final = 2
 """Threads that read for live logs."""
+_DATABASE_BYTES: Final = 3_000_000
+"""Of SQLite, all connections together; without a limit 6 MB and more after all pages."""
 _TICK_S: Final = 5.0
 _LOOK_S: Final = 1.0
 """Between two looks at the memory in use."""
@@ -65,6 +67,7 @@ def serve(loaded: Loaded) -> None:
     settings = loaded.settings
     limit_heaps()
     with listening(settings.web.listen) as listener, closing(wiring.open_store(settings)) as store:
+        store.limit_memory(_DATABASE_BYTES)
         tls = settings.web.uses_tls
         services = WebServices(loaded, store)
         warmer = ChildWarmer(services)

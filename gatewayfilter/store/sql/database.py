@@ -235,6 +235,18 @@ class Database:
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise StoreError(f"the database {self.name} cannot be made: {getattr(error, 'strerror', None) or error}") from error
 
+    def limit_memory(self, size: int) -> None:
+        """Has SQLite use pages of the file again before its memory in this process grows beyond so many bytes; no other database.
+
+        Each connection would take up to 2 MB of pages. What it reads again comes from the system's cache.
+
+        Raises:
+            StoreError: the database refuses.
+        """
+        if self.path:
+            with self.read() as connection:
+                connection.exec_driver_sql(f"PRAGMA soft_heap_limit = {size:d}").close()
+
     def close_idle(self) -> None:
         """Closes the connections that are not in use: each keeps up to 2 MB of the file, and its statements."""
         self._engine.dispose()

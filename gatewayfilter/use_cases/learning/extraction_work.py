@@ -11,7 +11,7 @@ from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.inverses import inverse_of_extraction
-from gatewayfilter.use_cases.kept_answers import KeptAnswers
+from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
 
 MOST_HTML: Final = 600_000
 """Characters of a page that is edited with."""
