@@ -75,6 +75,9 @@ class ChildWarmer:
         for somebody who is logged in: they take 150 MB each.
         """
         self._read_pages(language)
+        self._prepare_once()
+
+    def _prepare_once(self) -> None:
         with self._lock:
             if self._app is None or self._was_greeted:
                 return
@@ -92,6 +95,7 @@ class ChildWarmer:
     def wake(self) -> None:
         """Starts what does not run; returns at once."""
         services = self._services
+        self._prepare_once()  # who has kept the session of an earlier run opens no page to log in
         if services.checker.running and services.child.running and services.editing.running:
             return
         with self._lock:

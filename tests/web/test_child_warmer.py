@@ -265,3 +265,25 @@ def test_each_template_is_compiled_for_each_language(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     templates = len(list(TEMPLATES.rglob("*.html")))
     assert {path.name: len(list(path.iterdir())) for path in tmp_path.iterdir()} == {"en": templates, "zh": templates}
+
+
+@pytest.mark.parametrize(("path", "greeted"), [("/login", ["en"]), ("/setup", ["en"]), ("/device", [])])
+def test_the_pages_to_log_in_and_to_set_up_greet(
+    path: str, greeted: list[str], web: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(ChildWarmer, "greet", lambda _, language: heard.append(language))
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b"", "server": ("a", 1)}
+    WakingAuthenticator(Always(None), ChildWarmer(web.services)).identify(Request(scope))
+    assert heard == greeted
+
+
+def test_a_kept_session_has_words_counted_too(web: Dashboard, compiled: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    (web.services.settings.data_dir / "cache" / "answer-templates.json").unlink(missing_ok=True)
+    for name in ("checker", "child", "editing"):
+        monkeypatch.setattr(web.services, name, Recorder())
+    monkeypatch.setattr("gatewayfilter.web.child_warmer.warm_pages", lambda *_: None)
+    warmer = ChildWarmer(web.services, after_s=60.0)
+    warmer.begin(web.client.app)
+    warmer.wake()
+    until("the templates", lambda: len(compiled) == 1)

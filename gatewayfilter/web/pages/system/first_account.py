@@ -12,6 +12,7 @@ from gatewayfilter.model import Actor, Via
 from gatewayfilter.use_cases.access.dashboard_access import needs_setup_code
 from gatewayfilter.web.access.cookies import set_log_in, source_of
 from gatewayfilter.web.access.dependencies import Services
+from gatewayfilter.web.access.identity import current
 from gatewayfilter.web.rendering.catalogs import LANGUAGES
 from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render
 from gatewayfilter.web.routers import PageRouter
@@ -29,6 +30,7 @@ def show(request: Request, services: Services, code: str = "") -> Response:
     """Shows the form for the first account; leads on when there is one."""
     if services.access.has_accounts():
         return RedirectResponse("/", 303)
+    current(request)  # nobody; what follows is made ready meanwhile, as at the log-in
     return _form(request, services, code=code)
 
 
