@@ -17,7 +17,7 @@ _RELEASE_S: Final = 15.0
 """Between two releases at most."""
 _SOONEST_S: Final = 1.0
 """Between two releases at least."""
-_GROWN: Final = 2_000_000
+_GROWN: Final = 1_000_000
 """Bytes of growth since the last release after which the next one comes sooner: a burst of requests leaves holes."""
 _STATM: Final = Path("/proc/self/statm")
 _SET_THP_DISABLE: Final = 41

@@ -113,6 +113,10 @@ class WebProcess:
         """Returns its resident memory in MB (10^6 bytes), shared libraries included, child processes apart."""
         return float(self.process.memory_info().rss) / 1e6
 
+    def share_mb(self) -> float:
+        """Returns its memory with its share of what other processes map, too, in MB (10^6 bytes)."""
+        return float(self.process.memory_full_info().pss) / 1e6
+
 
 def _cpu_s(pid: int) -> float:
     """Returns the CPU of a process to the microsecond. Source: clock_getcpuclockid(3)."""
@@ -227,7 +231,7 @@ def measure(state: Path, options: argparse.Namespace) -> None:
             measure_pages(browser, web, state, options.rounds)
             print(f"\n{web.rss_mb():.1f} MB after all of them", end="")
             time.sleep(35)
-            print(f", {web.rss_mb():.1f} MB half a minute later")
+            print(f", {web.rss_mb():.1f} MB half a minute later, {web.share_mb():.1f} MB with its share of libraries (PSS)")
         if options.live:
             measure_live(state, web, browser, options.live)
         if options.browser or options.paint:
