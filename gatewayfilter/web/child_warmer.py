@@ -16,8 +16,8 @@ from fastapi import Request
 from starlette.types import ASGIApp
 
 from gatewayfilter.errors import GatewayFilterError
+from gatewayfilter.store.kept_answers import KeptAnswers
 from gatewayfilter.use_cases.learning.word_work import WordWork
-from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
 from gatewayfilter.web.access.identity import Authenticator, Identity
 from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_warmer import warm_pages

@@ -9,9 +9,9 @@ from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import RuleMatches
 from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
+from gatewayfilter.store.kept_answers import KeptAnswers
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.inverses import inverse_of_extraction
-from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
 
 MOST_HTML: Final = 600_000
 """Characters of a page that is edited with."""

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol
 from gatewayfilter.config import Settings
 from gatewayfilter.model import Actor
 from gatewayfilter.store import Store
+from gatewayfilter.store.kept_answers import KeptAnswers
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
-from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
 from gatewayfilter.wiring import words_folders
 
 LONGEST_PHRASE: Final = 200

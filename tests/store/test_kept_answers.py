@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.use_cases.operation.kept_answers import KeptAnswers
+from gatewayfilter.store.kept_answers import KeptAnswers
 
 
 class Maker:
@@ -66,7 +66,7 @@ def test_an_answer_that_is_too_long_or_cannot_be_written_is_given_and_not_kept(
     make, blocked = Maker(), tmp_path / "file"
     blocked.touch()
     assert KeptAnswers(blocked / "cache").rows("words", [], make) == [{"made": 1}]
-    monkeypatch.setattr("gatewayfilter.use_cases.operation.kept_answers._MOST_BYTES", 10)
+    monkeypatch.setattr("gatewayfilter.store.kept_answers._MOST_BYTES", 10)
     assert KeptAnswers(tmp_path).rows("words", [], make) == [{"made": 2}]
     assert KeptAnswers(tmp_path).rows("words", [], make) == [{"made": 3}]
 
@@ -74,5 +74,5 @@ def test_an_answer_that_is_too_long_or_cannot_be_written_is_given_and_not_kept(
 def test_a_new_release_makes_them_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make = Maker()
     KeptAnswers(tmp_path).rows("words", [], make)
-    monkeypatch.setattr("gatewayfilter.use_cases.operation.kept_answers.__version__", "another")
+    monkeypatch.setattr("gatewayfilter.store.kept_answers.__version__", "another")
     assert KeptAnswers(tmp_path).rows("words", [], make) == [{"made": 2}]
