@@ -112,6 +112,12 @@ def test_open_files_are_allowed_up_to_the_hard_limit(
     assert limits == ([] if raised is None else [(raised, hard)])
 
 
+@pytest.fixture(autouse=True)
+def own_filters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No filter of the log that another worker of this process has left, or that one of these leaves."""
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
+
+
 def test_a_worker_that_cannot_start_says_why_and_exits_with_2(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(SystemExit) as ended:
         run_worker(0, settings, build_without_snapshot)
@@ -128,7 +134,6 @@ def test_a_request_writes_no_line_of_mitmproxys(settings: Settings, level: LogLe
     flow.request.headers["upgrade"] = "h2c"
     DisableH2C().request(flow)
     logging.error("said")  # noqa: LOG015  as an addon would
-    logging.getLogger().filters.clear()
     assert "upgrade" not in flow.request.headers
     assert ("h2c" in caplog.text, "said" in caplog.text) == (level is LogLevel.DEBUG, True)
 
