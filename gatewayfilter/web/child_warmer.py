@@ -33,7 +33,7 @@ _LOG_IN: Final = frozenset({"/login", "/setup"})
 _GREET_S: Final = 60.0
 """Seconds between two times that the page to log in makes pages ready: everybody who reaches the dashboard may open it."""
 _COMPILE_S: Final = 60.0
-_AFTER_S: Final = 1.0
+_AFTER_S: Final = 0.1
 """From a person's first page to the start of children: it comes first, with its files."""
 
 
