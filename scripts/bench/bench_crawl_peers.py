@@ -12,8 +12,8 @@ robots.txt; Scrapy runs on asyncio, without logs, cookies, cache, throttle and t
   and no other: parsing is ours, the category is found by the very function of Scrapy's side (its queue is in SQL, Scrapy's in
   memory). `ours, same fields` judges by all that our classifier knows; `the whole crawler` also archives each page, grows the
   lists and has a queue that outlives the process. `the whole job` is Scrapy doing that as well: it queues on disk (`JOBDIR`),
-  and its item pipeline keeps each page in our archive and grows the lists by eight pages at once, our own ways and cheaper than
-  Scrapy's cache or a page at a time. `--compare` prints how far the fields agree.
+  and its item pipeline keeps each page in our archive and grows the lists by eight pages at once. `--compare` prints how far the
+  fields agree.
 - `our classifier`: Scrapy's item pipeline judges each response with our classifier; with `and lists` it also grows the lists, in
   the same kind of database.
 - `fetching alone`: nothing is parsed or judged; ours leases from its queue in SQL and settles there, Scrapy's queue is in memory.
