@@ -6,42 +6,17 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from confluent_kafka import KafkaError, Message
+
 from gatewayfilter.scaleout.unreadable_batches import UnreadableBatches
 
-
-class Fault:
-    """An error of librdkafka, by its name."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def name(self) -> str:
-        return self._name
-
-    def __eq__(self, other: object) -> bool:
-        raise SystemError("errors of librdkafka cannot be compared")
-
-    __hash__ = object.__hash__
+pytestmark = pytest.mark.services
 
 
-class Consumed:
-    """A message, or a fault in its place."""
-
-    def __init__(self, offset: int, fault: str = "") -> None:
-        self._offset = offset
-        self._fault = Fault(fault) if fault else None
-
-    def error(self) -> Fault | None:
-        return self._fault
-
-    def topic(self) -> str:
-        return "traffic"
-
-    def partition(self) -> int:
-        return 1
-
-    def offset(self) -> int:
-        return self._offset
+def consumed(offset: int, fault: int | None = None) -> Message:
+    """Returns a message, or a fault in its place."""
+    error = None if fault is None else KafkaError(fault)
+    return Message(topic="traffic", partition=1, offset=offset, error=error)
 
 
 class Seeker:
@@ -58,17 +33,17 @@ def test_messages_are_told_from_faults_and_from_what_is_behind_them() -> None:
     seeker = Seeker()
     unreadable = UnreadableBatches(cast("Any", seeker))
 
-    def are_messages(*consumed: Consumed) -> bool:
-        return unreadable.are_messages(cast("Any", list(consumed)))
+    def are_messages(*messages: Message) -> bool:
+        return unreadable.are_messages(list(messages))
 
     assert are_messages()
-    assert are_messages(Consumed(1), Consumed(2))
-    assert not are_messages(Consumed(1), Consumed(2, "_PARTITION_EOF"))
-    assert unreadable.passed(cast("Any", Consumed(2, "_PARTITION_EOF"))) is None
-    assert are_messages(Consumed(1))
-    assert unreadable.passed(cast("Any", Consumed(3, "_BAD_COMPRESSION"))) == 3
-    assert not are_messages(Consumed(5))
-    assert unreadable.passed(cast("Any", Consumed(3, "_BAD_COMPRESSION"))) == 4
-    assert unreadable.passed(cast("Any", Consumed(5))) is None
-    assert are_messages(Consumed(6))
+    assert are_messages(consumed(1), consumed(2))
+    assert not are_messages(consumed(1), consumed(2, KafkaError._PARTITION_EOF))
+    assert unreadable.passed(consumed(2, KafkaError._PARTITION_EOF)) is None
+    assert are_messages(consumed(1))
+    assert unreadable.passed(consumed(3, KafkaError._BAD_COMPRESSION)) == 3
+    assert not are_messages(consumed(5))
+    assert unreadable.passed(consumed(3, KafkaError._BAD_COMPRESSION)) == 4
+    assert unreadable.passed(consumed(5)) is None
+    assert are_messages(consumed(6))
     assert seeker.offsets == [4, 5]

@@ -8,6 +8,8 @@ import pytest
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.model import Source
 
+pytestmark = pytest.mark.services
+
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyspark")
 pytest.importorskip("confluent_kafka")

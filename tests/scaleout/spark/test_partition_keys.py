@@ -8,6 +8,8 @@ pytest.importorskip("pyarrow")
 from gatewayfilter.scaleout.spark.partition_answers import keys_of  # noqa: E402
 from gatewayfilter.scaleout.stream.worker.answers import Places  # noqa: E402
 
+pytestmark = pytest.mark.services
+
 
 @pytest.mark.parametrize("wanted", [None, [0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [4, 0, 2], []])
 @pytest.mark.parametrize("partitions", [[("one", 0), ("one", 1), ("two", 0), ("one", 0), ("two", 0)], [("one", 0)] * 5])
