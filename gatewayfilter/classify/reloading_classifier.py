@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import md5
 from pathlib import Path
 
@@ -26,6 +27,11 @@ _log = logging.getLogger(__name__)
 
 CHECK_EVERY_S = 1.0
 """Looking at the files costs some 0.1 ms, so a page pays for it at most once in this time."""
+
+_JUDGING = ("classify", "documents", "extraction")
+"""The packages whose code decides what comes out of a page."""
+
+_CODE = Path(__file__).parents[1]
 
 type _Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -182,11 +188,12 @@ def _files(folder: Path, *, topics: bool) -> list[Path]:
 
 
 def words_version(folders: Sequence[Path], *, topics: bool = True, strictness: Strictness = Strictness.STANDARD) -> str:
-    """Returns what names the words and the models that stand in these folders: others have another name.
+    """Returns what names the words and models of these folders and the code that judges by them: others have another name.
 
     A judgement made under another version may come out differently today; kept judgements stay what they were.
     """
-    digest = md5(b"" if strictness is Strictness.STANDARD else strictness.encode(), usedforsecurity=False)
+    digest = md5(judging_code(_CODE), usedforsecurity=False)
+    digest.update(b"" if strictness is Strictness.STANDARD else strictness.encode())
     for folder in folders:
         for path in _files(folder, topics=topics):
             with contextlib.suppress(OSError):
@@ -195,6 +202,19 @@ def words_version(folders: Sequence[Path], *, topics: bool = True, strictness: S
         with contextlib.suppress(OSError):
             digest.update(named.read_bytes())
     return digest.hexdigest()
+
+
+@cache
+def judging_code(root: Path) -> bytes:
+    """Returns a digest, 16 bytes, of the code below `root` that reads and judges pages: what judges otherwise has another.
+
+    Compiled modules do the same as their sources, so that only these count. Reading them takes some 3 ms, once a process.
+    """
+    digest = md5(usedforsecurity=False)
+    for package in _JUDGING:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.digest()
 
 
 def _state(path: Path) -> tuple[str, int, int, int]:

@@ -248,7 +248,7 @@ class _Learner:
             return count
 
         if count := await asyncio.to_thread(work):
-            _log.info("the words have changed: %d blocked pages are judged again", count)
+            _log.info("the words or the judge have changed: %d blocked pages are judged again", count)
 
     async def _flush(self) -> None:
         await asyncio.to_thread(self._store.flush)

@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.classify import MODEL_FILE, CustomWords, Lexicon, LinearModel, ReloadingClassifier, RuleBook, RuleFolder
 from gatewayfilter.classify.models.linear_model import BITS
-from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S
+from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S, judging_code, words_version
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rules import parse_rule
 from gatewayfilter.interfaces import Page
@@ -165,3 +165,21 @@ def test_other_threads_judge_by_the_old_words_meanwhile(
     first.join(10)
     assert scores == [8.0]
     assert following.classify_page(PAGE).score == 8.0
+
+
+def test_code_that_judges_otherwise_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_package = words_version([tmp_path])
+    root = tmp_path / "package"
+    for name in ("classify/words/rule.py", "documents/page.py", "extraction/field.py", "web/server.py", "classify/fast.so"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1")
+    digests = []
+    for name in ("web/server.py", "classify/fast.so", "classify/words/rule.py", "documents/page.py", "extraction/field.py"):
+        (root / name).write_bytes(b"2")
+        judging_code.cache_clear()
+        digests.append(judging_code(root))
+    assert digests[0] == digests[1]  # neither judges, or the one is made from the source of the other
+    assert len(set(digests[1:])) == 4
+    monkeypatch.setattr("gatewayfilter.classify.reloading_classifier._CODE", root)
+    assert words_version([tmp_path]) != of_package
