@@ -63,9 +63,10 @@ def _named(word: str, now: float, zone: tzinfo | None) -> float:
     if word in _DAYS:
         return midnight(now, zone, days_ago=_DAYS[word])
     hour, _, minute = word.partition(":")
-    for days_ago in (0, 1):
+
+    def moment(days_ago: int) -> float:
         day = datetime.fromtimestamp(midnight(now, zone, days_ago=days_ago)).astimezone(zone).replace(tzinfo=None)
-        moment = day.replace(hour=int(hour), minute=int(minute)).replace(tzinfo=zone).timestamp()
-        if moment <= now:
-            return moment
-    return moment
+        return day.replace(hour=int(hour), minute=int(minute)).replace(tzinfo=zone).timestamp()
+
+    today = moment(0)
+    return today if today <= now else moment(1)
