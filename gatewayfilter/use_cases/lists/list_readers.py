@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gatewayfilter.errors import ListError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
-from gatewayfilter.use_cases.lists.patterns import Pattern, read_pattern, read_url
+from gatewayfilter.use_cases.lists.patterns import Pattern, has_adblock_options, read_pattern, read_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -146,7 +146,7 @@ def _joined_names(rules: list[ManualRule]) -> list[ManualRule]:
 
 
 def _adblock_pattern(line: str, *, force: bool) -> Pattern:
-    if "$" in line and line.startswith("|"):
+    if ("$" in line and line.startswith("|")) or (not force and has_adblock_options(line)):
         raise RuleError("an Adblock rule with options: add the file as a source instead")
     if anchored := _ANCHORED_LINE.fullmatch(line):
         body, end = anchored.groups()

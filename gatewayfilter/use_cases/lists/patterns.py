@@ -6,6 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from gatewayfilter.engine.adblock.syntax.option_table import is_option_name
 from gatewayfilter.engine.state.manual_rules import classify_pattern
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
@@ -69,11 +70,13 @@ def read_pattern(text: str, *, force: bool = False) -> Pattern:
 
     Args:
         text: as typed by the user.
-        force: also accepts patterns that are usually too broad.
+        force: also accepts patterns that are usually too broad, and those that end like an Adblock rule with options.
 
     Raises:
-        RuleError: it is none, or too broad.
+        RuleError: it is none, or one that `force` would accept.
     """
+    if not force and has_adblock_options(text):
+        raise RuleError(_with_options(repr(text.strip()[:200])))
     try:
         return Pattern(*classify_pattern(text, force=force))
     except RuleError as error:
@@ -91,8 +94,18 @@ def _hint(text: str) -> str:
     if _QUAD.fullmatch(text):
         return f"{shown} is no valid IP address"
     if text.startswith("||") and "$" in text:
-        return f"{shown} is an Adblock rule with options: write it to a file and add that with `gatewayfilter source add FILE`"
+        return _with_options(shown)
     return ""
+
+
+def _with_options(shown: str) -> str:
+    return f"{shown} is an Adblock rule with options: write it to a file and add that with `gatewayfilter source add FILE`"
+
+
+def has_adblock_options(text: str) -> bool:
+    """Returns whether a line ends like an Adblock rule with options (`*ads*$script`): as a pattern it fits next to nothing."""
+    pattern, _, options = text.strip().rpartition("$")
+    return bool(pattern) and is_option_name(options) and not (text.startswith("/") and text.endswith("/"))
 
 
 def refuse_network(text: str) -> None:

@@ -17,7 +17,7 @@ from gatewayfilter.errors import BroadRuleError, RuleError, UrlError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule, Request, ResourceType
 from gatewayfilter.urls import Url, parse_loose_url, parse_url
 from gatewayfilter.use_cases.lists.list_readers import read_entries
-from gatewayfilter.use_cases.lists.patterns import Pattern, host_of_key
+from gatewayfilter.use_cases.lists.patterns import Pattern, has_adblock_options, host_of_key
 from gatewayfilter.use_cases.lists.rule_editing import read_wanted
 
 if TYPE_CHECKING:
@@ -209,6 +209,8 @@ def _tested(
 
 
 def _own_rule(text: str, action: ListAction) -> list[ManualRule]:
+    if has_adblock_options(text):
+        raise RuleError("an Adblock rule with options")
     found = read_entries(text, action, force=True)
     if found.rejected or len(found.rules) != 1:
         raise RuleError(found.rejected[0][2] if found.rejected else "a line of the tester holds one rule")

@@ -170,6 +170,8 @@ def test_arrays_hold_objects_or_texts(text: str) -> None:
         ("a.example, b.example", "part several by spaces, not commas"),
         ("300.1.2.3", "is no valid IP address"),
         ("||a.example^$script", "an Adblock rule with options: write it to a file"),
+        ("*ads*$important", "an Adblock rule with options: write it to a file"),
+        ("https://a.example/ad.js$~image,domain=b.example", "an Adblock rule with options: write it to a file"),
     ],
 )
 def test_what_was_meant_is_told(text: str, sentence: str) -> None:
@@ -263,3 +265,16 @@ def test_examples_of_patterns(line: str, tried: list[str]) -> None:
 def test_adblock_rules_that_no_list_could_hold(line: str, error: str, column: int) -> None:
     (found,) = try_rules(line, "", BLOCK).lines
     assert (found.kind, found.error, found.column, found.action) == (TestedKind.WRONG, error, column, None)
+
+
+def test_a_line_that_ends_like_an_adblock_rule_is_a_wildcard_by_force() -> None:
+    line = "*.a.example/ad*$third-party"
+    (refused,) = read_entries(line, BLOCK).rejected
+    assert refused == (1, line, "an Adblock rule with options: add the file as a source instead")
+    assert (
+        [rule.pattern for rule in read_entries(line, BLOCK, force=True).rules] == [read_pattern(line, force=True).text] == [line]
+    )
+    (tested,) = try_rules(line, "", BLOCK).lines
+    assert tested.kind is TestedKind.ADBLOCK
+    for text in ("*cash$money*", "/x$domain=/", "https://a.example/?$5", "*.a.example/$scripts*"):
+        assert read_pattern(text).text, text
