@@ -8,7 +8,9 @@ import pytest
 
 from gatewayfilter.store import Store, upgrade
 from gatewayfilter.use_cases.access.accounts import Accounts
+from gatewayfilter.use_cases.access.log_in import LogIn
 from gatewayfilter.use_cases.access.passwords import Passwords
+from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from tests.use_cases.access.turned_clock import Clock
 
 
@@ -39,3 +41,8 @@ def passwords() -> Passwords:
 @pytest.fixture
 def accounts(store: Store, passwords: Passwords, clock: Clock) -> Accounts:
     return Accounts(store, passwords, clock)
+
+
+@pytest.fixture
+def log_in(store: Store, passwords: Passwords, clock: Clock) -> LogIn:
+    return LogIn(store, b"k" * 32, passwords, LogInThrottle(clock), clock)

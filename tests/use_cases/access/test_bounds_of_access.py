@@ -30,11 +30,6 @@ def ada(accounts: Accounts) -> Account:
     return accounts.add("ada", Role.ADMIN, None)
 
 
-@pytest.fixture
-def log_in(store: Store, passwords: Passwords, clock: Clock) -> LogIn:
-    return LogIn(store, KEY, passwords, LogInThrottle(clock), clock)
-
-
 def enrolled(accounts: Accounts, account: Account, clock: Clock) -> str:
     secret = new_secret()
     accounts.enrol_second_factor(account, secret, code_at(secret, int(clock.now // STEP_S)))

@@ -12,7 +12,6 @@ from gatewayfilter.use_cases.access.log_in import From, LogIn, LogInStatus
 from gatewayfilter.use_cases.access.passwords import Passwords
 from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_secret
 from gatewayfilter.use_cases.access.sessions import Sessions
-from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from tests.use_cases.access.turned_clock import Clock
 
 GOOD = "correct horse battery"
@@ -23,11 +22,6 @@ KEY = b"k" * 32
 @pytest.fixture
 def ada(accounts: Accounts) -> Account:
     return accounts.add("Ada", Role.ADMIN, GOOD)
-
-
-@pytest.fixture
-def log_in(store: Store, passwords: Passwords, clock: Clock) -> LogIn:
-    return LogIn(store, KEY, passwords, LogInThrottle(clock), clock)
 
 
 def test_name_and_password_open_a_session(log_in: LogIn, ada: Account, store: Store, clock: Clock) -> None:

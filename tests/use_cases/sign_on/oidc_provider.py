@@ -40,6 +40,10 @@ class OidcProvider:
 
     def __init__(self) -> None:
         self.address = ""
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Makes all as it was, but for the address."""
         self.person: dict[str, Any] = {"sub": "248289761001", "preferred_username": "jane"}
         self.userinfo: dict[str, Any] = {}
         self.change_claims: Callable[[dict[str, Any]], dict[str, Any]] = dict

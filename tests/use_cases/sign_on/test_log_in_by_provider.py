@@ -3,7 +3,7 @@
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -33,26 +33,11 @@ from gatewayfilter.use_cases.sign_on.people import People, Person, person_of, va
 from gatewayfilter.use_cases.sign_on.provider import ProviderDirectory
 from gatewayfilter.use_cases.sign_on.provider_http import LARGEST, ProviderHttp
 from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn
-from tests.use_cases.sign_on.oidc_provider import CLIENT, SECRET, OidcProvider, running_provider
+from tests.use_cases.sign_on.oidc_provider import CLIENT, SECRET, OidcProvider
 
 REDIRECT = "http://127.0.0.1:8081/login/oidc/callback"
 HOME = From("192.0.2.1", "Firefox")
 KEY = b"k" * 32
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OidcProvider]:
-    with running_provider() as one:
-        yield one
-
-
-@pytest.fixture
-def provider(running: OidcProvider) -> Iterator[OidcProvider]:
-    yield running
-    running.answers.clear()
-    running.requests.clear()
-    running.userinfo.clear()
-    running.change_document, running.change_claims = dict, dict
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """What the provider publishes, by a provider that misbehaves: bounded, timed, and never followed elsewhere."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -10,23 +10,9 @@ import pytest
 from gatewayfilter.use_cases.sign_on.failures import SignOnError
 from gatewayfilter.use_cases.sign_on.provider import ProviderDirectory
 from gatewayfilter.use_cases.sign_on.provider_http import ProviderHttp
-from tests.use_cases.sign_on.oidc_provider import OidcProvider, running_provider
+from tests.use_cases.sign_on.oidc_provider import OidcProvider
 
 DISCOVERY = "/.well-known/openid-configuration"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[OidcProvider]:
-    with running_provider() as one:
-        yield one
-
-
-@pytest.fixture
-def provider(running: OidcProvider) -> Iterator[OidcProvider]:
-    yield running
-    running.answers.clear()
-    running.requests.clear()
-    running.change_document = dict
 
 
 def directory(provider: OidcProvider, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> ProviderDirectory:
