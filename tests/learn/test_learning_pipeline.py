@@ -3,8 +3,9 @@ import pytest
 from gatewayfilter.config import LearnSettings
 from gatewayfilter.errors import ClassifyError, StoreError
 from gatewayfilter.interfaces import Page, PageSink
-from gatewayfilter.learn import LearningPipeline, ListGrowth
-from gatewayfilter.model import Classification, LearnedEntry, ListAction
+from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
+from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
+from gatewayfilter.model import Classification, Fingerprint, LearnedEntry, ListAction
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 
@@ -86,3 +87,31 @@ def test_a_verdict_that_cannot_be_kept_is_an_error_and_not_counted(store: Store,
     with pytest.raises(StoreError, match="disk is full"):
         sink.page(page(b"<p>casino"))
     assert counters.as_dict() == {}
+
+
+class Pictures:
+    def classify_image(self, body: bytes, content_type: str) -> Classification | None:
+        assert content_type == "image/png"
+        return Classification("adult" if b"nude" in body else "", 42.0, 20.0)
+
+
+def test_images_are_worth_fetching_where_something_may_judge_them(
+    store: Store, list_growth: ListGrowth, counters: Counters
+) -> None:
+    now = [0.0]
+    recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), str, lambda: now[0])
+    for images, known, expected in ((None, None, False), (Pictures(), None, True), (None, recognition, False)):
+        sink = LearningPipeline(CasinoClassify(), list_growth, counters, recognition=known, images=images)
+        assert sink.knows_images() is expected
+    identity = image_identity(image_digest(b"nude"))
+    store.fingerprints.put(Fingerprint(identity, Classification("adult", 1.0, 1.0), "import", "", "", 0.0, 1e12))
+    now[0] = 60.0
+    assert sink.knows_images()
+    assert not sink.is_near_duplicate(page(b"<p>bread"))
+    for status, body, found in ((200, b"nude", "adult"), (404, b"nude", None), (200, b"", None), (200, b"dressed", None)):
+        judged = sink.page(page(body, status=status, content_type="image/png"))
+        assert (judged.category if judged is not None else None) == found
+    assert (counters.as_dict()["images_known_bad"], counters.as_dict()["pages_skipped"]) == (1, 3)
+    both = LearningPipeline(CasinoClassify(), list_growth, counters, recognition=recognition, images=Pictures())
+    assert [found and found.category for found in both.batch([page(b"a nude", content_type="image/png")])] == ["adult"]
+    assert counters.as_dict()["images_known_bad"] == 1

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.learn.review.similarity import ALIKE_BITS, are_alike, distance, simhash, title_similarity
+from gatewayfilter.learn.review.similarity import ALIKE_BITS, MAX_CHARACTERS, are_alike, distance, simhash, title_similarity
 
 _CHOSEN = random.Random(3)
 ENGLISH = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(400))
@@ -83,3 +83,21 @@ def test_the_shortest_text_that_is_like_another() -> None:
     assert simhash("abcd") == 0
     assert simhash("a b c d e") == simhash("ABCDE") != 0
     assert are_alike("", simhash("abcde"), "", simhash("abcde"))
+
+
+@pytest.mark.parametrize(
+    ("text", "fingerprint"),
+    [
+        ("abcde", 0xA09C_B802_E9BD_0ABB),
+        ("The house of cards opens its doors.", 0xC96F_61F7_93CD_6271),
+        ("金沙娱乐 在线玩一下", 0x79E2_2425_4997_4F24),
+        ("aaaaaa bbbbbb", 0x2894_840A_CA50_8360),  # six distinct runs: a bit that half of them have is not set
+    ],
+)
+def test_hashes_that_are_stored_with_tasks_stay_comparable(text: str, fingerprint: int) -> None:
+    assert simhash(text) == fingerprint
+
+
+def test_the_first_characters_of_a_long_text_count() -> None:
+    space = " " * (MAX_CHARACTERS - 5)
+    assert simhash(f"{space}abcdefgh") == simhash("abcde") != simhash(f"{space[1:]}abcdefgh")

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import ContentIds, Recognition
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
-from gatewayfilter.learn.verdicts.recognition import VALID_S
+from gatewayfilter.learn.verdicts.recognition import MANUAL_VALID_S, VALID_S
 from gatewayfilter.model import Classification, ContentId, Evidence, Fingerprint
 from gatewayfilter.store import Store
 
@@ -206,3 +207,117 @@ def test_little_evidence_is_kept_with_a_harmless_verdict(store: Store, setting: 
         found = recognise_with(store, setting).page(PAGE)[1]
         assert found is not None
         assert found.classification.evidence == evidence[:kept]
+
+
+class Counting:
+    """Fingerprints of a store, with the queries that were made of them."""
+
+    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.queries: list[str] = []
+        for name in ("find", "find_all", "holds", "newest", "touch"):
+            monkeypatch.setattr(store.fingerprints, name, self._counting(name, getattr(store.fingerprints, name)))
+
+    def _counting(self, name: str, query: Callable[..., object]) -> Callable[..., object]:
+        def counted(*given: object) -> object:
+            self.queries.append(name)
+            return query(*given)
+
+        return counted
+
+    def taken(self) -> list[str]:
+        taken, self.queries = self.queries, []
+        return taken
+
+
+def page_of(number: int) -> Page:
+    return replace(PAGE, body=b"%d" % number)
+
+
+def test_a_page_costs_a_look_up_and_several_cost_one_together(
+    store: Store, recognition: Recognition, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        recognition.record(IDS.of_page(page_of(number).body), HARMLESS, PAGE.url)
+    counting = Counting(store, monkeypatch)
+    assert recognition.page(page_of(0))[1] is not None
+    assert counting.taken() == ["find"]
+    assert recognition.find(IDS.of_page(page_of(2).body)) is not None
+    assert counting.taken() == ["find"]
+    known = [found is not None for _, found in recognition.pages([page_of(number) for number in (0, 1, 2, 3, 4)])]
+    assert known == [True, True, True, False, False]
+    assert counting.taken() == ["find_all"]
+    setting.now += 30.0
+    recognition.pages([page_of(0), page_of(1), page_of(2)])
+    assert counting.taken() == [], "harmless ones are used from memory for ten minutes"
+    setting.now += 569.999
+    recognition.pages([page_of(0), page_of(1)])
+    assert set(counting.taken()) <= {"touch"}
+    setting.now += 0.001
+    recognition.page(page_of(0))
+    assert "find" in counting.taken()
+
+
+def test_hits_are_written_once_a_minute_and_from_two_hundred_contents_on(
+    store: Store, recognition: Recognition, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognition.record_all({IDS.of_page(b"%d" % number): (HARMLESS, PAGE.url) for number in range(200)}, setting.words)
+    recognition.pages([page_of(number) for number in range(199)])
+    counting = Counting(store, monkeypatch)
+    recognition.page(page_of(0))
+    assert counting.taken() == []
+    recognition.page(page_of(199))
+    assert counting.taken()[-1:] == ["touch"]
+    for later, written in ((59.9, []), (0.1, ["touch"]), (59.9, [])):
+        setting.now += later
+        recognition.page(page_of(0))
+        assert counting.taken() == written, later
+
+
+def test_whether_there_are_images_is_asked_once_a_minute(
+    store: Store, recognition: Recognition, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Counting(store, monkeypatch)
+    assert not recognition.knows_images()
+    store.fingerprints.put(Fingerprint(image_identity(image_digest(b"GIF89a")), HARMFUL, "import", "", "", 0.0, 1e12))
+    setting.now += 59.9
+    assert not recognition.knows_images()
+    assert counting.taken() == ["holds"]
+    setting.now += 0.1
+    assert recognition.knows_images()
+    assert counting.taken() == ["holds"]
+    monkeypatch.setattr(store.fingerprints, "holds", refusing)
+    setting.now += 60.0
+    assert recognition.knows_images(), "what was known before stands while the database refuses"
+
+
+def refusing(*_: object) -> bool:
+    raise StoreError("busy")
+
+
+def test_how_long_what_is_recorded_is_kept_and_what_of_it(store: Store, recognition: Recognition, setting: Setting) -> None:
+    content = IDS.of_page(PAGE.body)
+    recognition.record(content, HARMFUL, PAGE.url)
+    assert recognition.recorded(content) == Fingerprint(content, HARMFUL, "", "words-1", PAGE.url, 1000.0, 1000.0 + VALID_S)
+    recognition.record(content, HARMFUL, PAGE.url, judge="ada", at=7.0)
+    assert recognition.recorded(content) == Fingerprint(content, HARMFUL, "ada", "", PAGE.url, 7.0, 1000.0 + MANUAL_VALID_S)
+    other = IDS.of_page(b"other")
+    recognition.record_all({other: (HARMLESS, PAGE.url)}, "words-0")
+    recorded = recognition.recorded(other)
+    assert recorded is not None
+    assert (recorded.words, recorded.judged_at) == ("words-0", 1000.0)
+    assert recognition.words() == "words-1"
+    assert recognition.find(other) is None, "the words changed while it was judged"
+    setting.words = "words-0"
+    assert recognition.find(other) is not None
+
+
+def test_the_memory_of_a_process_is_bounded(store: Store, recognition: Recognition, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.learn.verdicts.recognition._MOST_RECENT", 2)
+    for number in range(3):
+        recognition.record(IDS.of_page(page_of(number).body), HARMLESS, PAGE.url)
+    for number in (0, 1, 2):
+        recognition.page(page_of(number))
+    counting = Counting(store, monkeypatch)
+    for number, queries in ((1, []), (2, []), (0, ["find"]), (1, ["find"])):
+        recognition.page(page_of(number))
+        assert counting.taken() == queries, number

@@ -83,7 +83,9 @@ def test_each_fact_stands_in_the_evidence() -> None:
         ("shop.example is known for 40 days", -0.5),
         ("a harmful page links to it", 0.5),
     ]
-    assert CASINO in seen.evidence
+    assert seen.evidence[0] == CASINO
+    assert {hit.position for hit in seen.evidence[1:]} == {-1}
+    assert facts_in(look(HARMFUL, pages(5, 2))) == [("5 of 7 other pages of shop.example are harmful", 0.788)]
     assert "other pages" not in look(HARMFUL, pages(4, 0)).summary()  # it lists words
 
 
@@ -166,3 +168,48 @@ class _Doubting:
     def look(self, page: Page, found: Classification) -> Classification:
         assert page.url
         return replace(found, category="", doubt=found.category) if found.harmful else found
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        (pages(0, 3, days=30), ["0 of 3 other pages of shop.example are harmful", "shop.example is known for 30 days"]),
+        (pages(0, 3, days=29.99), ["0 of 3 other pages of shop.example are harmful"]),
+        (pages(0, 2, days=900), ["0 of 2 other pages of shop.example are harmful"]),
+        (pages(1, 3, days=900), ["1 of 4 other pages of shop.example are harmful"]),
+        (replace(pages(0, 3), known_since=None), ["0 of 3 other pages of shop.example are harmful"]),
+        (replace(NOTHING, known_since=0.0), []),
+    ],
+)
+def test_a_host_is_known_after_thirty_days_with_three_harmless_pages_and_no_harmful_one(
+    facts: HostFacts, told: list[str]
+) -> None:
+    assert [text for text, _ in facts_in(look(HARMFUL, facts))] == told
+
+
+@pytest.mark.parametrize(
+    ("found", "facts", "category", "doubt"),
+    [
+        (replace(DOUBTFUL, certainty=0.5), pages(99, 0, linked=True), "gambling", ""),
+        (replace(DOUBTFUL, certainty=0.499), pages(99, 0, linked=True), "", "gambling"),
+        (replace(DOUBTFUL, certainty=0.6), pages(0, 0, linked=True), "gambling", ""),  # the least fact that counts
+        (replace(DOUBTFUL, certainty=0.6), pages(1, 1), "", "gambling"),
+        (replace(DOUBTFUL, certainty=0.9), pages(0, 9), "", "gambling"),
+        (replace(DOUBTFUL, certainty=0.81), pages(0, 9), "", ""),
+        (replace(DOUBTFUL, certainty=0.83), pages(0, 9), "", "gambling"),
+        (replace(DOUBTFUL, certainty=0.3), pages(0, 0, linked=True), "", "gambling"),
+    ],
+)
+def test_a_page_in_doubt_is_blocked_from_even_odds_and_freed_below_them(
+    found: Classification, facts: HostFacts, category: str, doubt: str
+) -> None:
+    low = HostSecondLook(TrustedHosts(), UserContentHosts(()), Strictness.STRICT, Facts(facts), clock=lambda: NOW)
+    seen = low.look(PAGE, found)
+    assert (seen.category, seen.doubt) == (category, doubt)
+
+
+def test_the_certainty_that_is_told_is_that_after_the_facts() -> None:
+    assert look(replace(DOUBTFUL, certainty=0.5), pages(0, 9)).certainty == pytest.approx(1 / (1 + 2.7182818**1.5), abs=1e-6)
+    assert look(DOUBTFUL, replace(NOTHING, linked=True)).certainty == pytest.approx(1 / (1 + 0.25 * 2.7182818**-0.5), abs=1e-6)
+    assert look(replace(DOUBTFUL, certainty=1.0), pages(0, 9)).certainty == pytest.approx(1 - 1 / (1 + 2.7182818**10.5), abs=1e-5)
+    assert look(replace(DOUBTFUL, certainty=None), pages(0, 9)).certainty is None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import log2
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -200,3 +201,60 @@ def test_a_doubtful_page_that_is_rejected_was_not_blocked(store: Store) -> None:
     world.visit()
     world.desk.reject(1, "ada")
     assert [decision.blocked for decision in store.decisions.decisions_since(0.0)] == [False]
+
+
+def hit(word: str, weight: float = 10.0, *, position: int = 1, category: str = "gambling", zone: str = "main") -> Evidence:
+    return Evidence(word, category, weight, zone, position)
+
+
+def with_hits(page: DecidedPage, *hits: Evidence) -> DecidedPage:
+    return replace(page, classification=replace(page.classification, evidence=hits))
+
+
+def test_what_a_word_loses() -> None:
+    three = [decided(number, "casino") for number in range(1, 4)]
+    assert factor(three[:2]) == 1.0
+    assert factor(three) == 1 - 3 / (3 + 4)
+    found = lowered_words([*three, decided(9, "casino", rejected=False)])["gambling", "casino"]
+    assert (found.factor, found.rejected, found.approved) == (1 - 3 / (3 + 1 + 4), 3, 1)
+    shared = [with_hits(page, hit("casino", 6.0), hit("slots", 1.0), hit("casino", 1.0)) for page in three]
+    assert factor(shared) == 1 - 3 * 0.875 / (3 * 0.875 + 4)
+    assert factor(shared, "slots") == 1 - 3 * 0.125 / (3 * 0.125 + 4)
+
+
+def test_which_hits_are_words_of_a_page() -> None:
+    left_out = (hit("a", 0.0), hit("b", -1.0), hit("c", category="adult"), hit("d", zone=HOST_ZONE))
+    pages = [with_hits(decided(number), hit("casino"), *left_out) for number in range(1, 4)]
+    assert list(lowered_words(pages)) == [CASINO]
+    first = [with_hits(decided(number), hit("casino (slang)", position=0)) for number in range(1, 4)]
+    assert list(lowered_words(first)) == [("gambling", "casino (slang)")]  # a word in the first place of its page, and no reading
+
+
+def test_a_page_in_doubt_is_one_of_the_category_it_was_in_doubt_of() -> None:
+    doubtful = [
+        replace(page, classification=replace(page.classification, category="", doubt="gambling"))
+        for page in (decided(number, "casino") for number in range(1, 4))
+    ]
+    assert factor(doubtful) < 1.0
+    assert lowered_words([replace(page, classification=replace(page.classification, doubt="")) for page in doubtful]) == {}
+
+
+def test_the_history_is_read_after_a_decision_and_at_most_every_five_seconds() -> None:
+    now = [0.0]
+    history = History([decided(number, "casino") for number in range(1, 4)])
+    feedback = WordFeedback(history, lambda: now[0])
+    for at, step, read in ((0.0, 1, 1), (4.9, 2, 1), (5.0, 2, 2), (10.0, 2, 2), (14.9, 3, 2), (15.0, 3, 3)):
+        now[0], history.step = at, step
+        assert CASINO in feedback.words()
+        assert history.read == read, at
+
+
+def test_three_words_are_named_the_heaviest_first() -> None:
+    words = ("casino", "slots", "bonus", "poker")
+    history = History([decided(number, *words) for number in range(1, 99)])
+    found = replace(verdict(), evidence=tuple(hit(word, 9.0 if word == "poker" else 1.0) for word in (*words, "film")))
+    fact = WordFeedback(history, lambda: 0.0).fact_of(found, "gambling")
+    assert fact is not None
+    assert fact.word == "words of rejected pages weigh less: poker 50% · bonus 50% · casino 50%"
+    assert fact.weight == round(LOG_ODDS * log2((12 * 0.5 + 1) / 13), 3)
+    assert fact.position < 0
