@@ -31,6 +31,7 @@ def test_lines_are_numbered_wherever_blocks_end(tmp_path: Path, monkeypatch: pyt
     assert numbers(item, "www.a.test") == [1, 42]
     assert [numbers(item, name) for name in names] == [[number] for number in range(2, 42)]
     assert [found.line for found in lines_with_text(item, "ITE3")] == [5, *range(32, 42)]
+    assert numbers(source_file(tmp_path / "blank", "\na.test\n\n\na.test"), "a.test") == [2, 5]
 
 
 def test_a_longer_name_is_no_hit_and_a_subdomain_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

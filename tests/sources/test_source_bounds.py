@@ -1,5 +1,6 @@
 """When a list is due, what a small entry of the catalogue means, and how small files are written."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,20 @@ from zlib import crc32
 
 import pytest
 
+from gatewayfilter.errors import SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.catalog import _entry
-from gatewayfilter.sources.subscription import Definition, SourceState, read_definition, write_json
+from gatewayfilter.sources.formats.list_format import ParseReport
+from gatewayfilter.sources.subscription import (
+    Definition,
+    SourceState,
+    Subscription,
+    read_definition,
+    read_report,
+    read_state,
+    write_json,
+)
 from gatewayfilter.sources.subscriptions import Subscriptions
 
 MINE = Definition("mine", "https://lists.test/a.txt", ListFormat.HOSTS, "ads", ListAction.BLOCK, interval_h=24)
@@ -69,3 +80,67 @@ def test_what_is_written_is_whole_on_the_disk_before_it_is_renamed(tmp_path: Pat
     assert [one.name for one in tmp_path.iterdir()] == ["source.json"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_definition(path) == MINE
+
+
+def test_records_are_read_as_they_were_written_and_damaged_ones_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    report = ParseReport(
+        ListFormat.HOSTS,
+        7,
+        1,
+        2,
+        3,
+        {"popup": 4},
+        5,
+        1,
+        samples=((3, "x", "not a host name"),),
+        taken=("a.example", ".b.example"),
+    )
+    state = SourceState("e", "m", "s", 1.0, 2.0, 3.0, 4, "no answer", 5.0, 6.0)
+    write_json(path, report)
+    assert read_report(path) == report
+    assert (report.entries, read_state(path)) == (10, SourceState())
+    table = json.loads(path.read_text())
+    del table["taken"]
+    path.write_text(json.dumps(table))
+    assert read_report(path) == replace(report, taken=())
+    write_json(path, state)
+    assert (read_state(path), read_report(path)) == (state, None)
+    write_json(path, replace(MINE, list_format=None))
+    assert read_definition(path) == replace(MINE, list_format=None)
+    for text in ("{", "[]", '{"list_format": "sonnet"}'):
+        path.write_text(text)
+        assert (read_state(path), read_report(path)) == (SourceState(), None)
+        with pytest.raises(SourceError, match="is damaged"):
+            read_definition(path)
+    path.unlink()
+    assert (read_state(path), read_report(path)) == (SourceState(), None)
+    with pytest.raises(SourceError, match="cannot read"):
+        read_definition(path)
+
+
+def test_failures_are_counted_since_the_first_and_waits_are_bounded() -> None:
+    once = SourceState(etag="e", checked_at=1.0).failed(10.0, "no answer", 20.0)
+    assert once == SourceState(
+        etag="e", checked_at=10.0, failed_at=10.0, failures=1, failing_since=10.0, error="no answer", retry_after_s=20.0
+    )
+    again = once.failed(30.0, "refused")
+    assert (again.failures, again.failing_since, again.failed_at, again.error, again.retry_after_s) == (
+        2,
+        10.0,
+        30.0,
+        "refused",
+        0.0,
+    )
+    assert once.failed(30.0, "busy", 1e9).retry_after_s == 604_800.0
+
+
+@pytest.mark.parametrize(
+    ("changed", "pending"), [({}, True), ({"enabled": False}, False), ({"bundled": True}, False), ({"name": "other"}, True)]
+)
+def test_what_is_enabled_and_was_never_fetched_is_pending(changed: dict[str, Any], tmp_path: Path, *, pending: bool) -> None:
+    path = tmp_path / "list"
+    found = Subscription(replace(MINE, **changed), path)
+    assert found.is_pending is pending
+    path.touch()
+    assert not found.is_pending

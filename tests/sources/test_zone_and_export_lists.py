@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayfilter.errors import RuleError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat, ParseReport
+from gatewayfilter.sources.formats import list_export
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE
 from gatewayfilter.sources.formats.list_export import json_items
 from gatewayfilter.sources.formats.parse import parse_list
@@ -151,6 +153,16 @@ def test_json_of_any_length_is_read_in_pieces() -> None:
     items = list(json_items(Pieces(json.dumps(entries, indent=1).encode())))
     assert [item for _, item in items] == entries
     assert [line for line, _ in items] == [2 + 5 * number for number in range(20_000)]
+
+
+@pytest.mark.parametrize(("length", "read_on"), [(20, True), (21, True), (22, False)])
+def test_an_entry_is_no_longer_than_a_line_may_be(length: int, monkeypatch: pytest.MonkeyPatch, *, read_on: bool) -> None:
+    monkeypatch.setattr(list_export, "BLOCK_SIZE", 1)
+    monkeypatch.setattr(list_export, "MAX_LINE_LENGTH", 20)
+    entry = f'"{"x" * (length - 2)}"'
+    items = [item for _, item in json_items(BytesIO(f"[1,\n {entry} ]".encode()))]
+    assert items[0] == 1
+    assert items[1:] == [entry.strip('"')] if read_on else isinstance(items[1], RuleError)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=5)))

@@ -241,3 +241,87 @@ async def test_hosts_are_forgotten_the_oldest_first_but_not_in_use(monkeypatch: 
         assert len(turns) == 10
         with pytest.raises(HostBusyError):
             await take(turns, "kept.test", urgent=True)
+
+
+async def test_a_wait_that_is_as_long_as_the_patience_is_waited_for() -> None:
+    clock = Clock()
+    turns = Politeness(loopback_settings(per_host_delay_s=0.004, per_host_concurrency=1), clock)
+    await take(turns)
+    await take(turns, patience_s=clock.now + 0.004 - clock.now)
+    with pytest.raises(HostBusyError, match=r"a\.test may not be requested for another 0\.0 s"):
+        await take(turns, patience_s=0.0079)
+    async with turns.turn("b.test", urgent=True, patience_s=0.0):
+        for patience_s in (0.0, 0.499):
+            with pytest.raises(HostBusyError) as caught:
+                await take(turns, "b.test", urgent=True, patience_s=patience_s)
+            assert caught.value.retry_after_s == politeness.CROWDED_S == 0.5
+        waiting = asyncio.create_task(take(turns, "b.test", urgent=True, patience_s=0.5))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    await waiting
+
+
+async def test_turns_follow_each_other_from_the_last_one_or_from_now() -> None:
+    clock = Clock()
+    turns = Politeness(loopback_settings(per_host_delay_s=2.0), clock)
+    await take(turns)
+    clock.now += 5.0
+    await take(turns)
+    clock.now += 0.5
+    await take(turns, urgent=True)
+    with pytest.raises(HostBusyError) as caught:
+        await take(turns)
+    assert caught.value.retry_after_s == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize(("idle_s", "delay_s"), [(politeness.FORGIVE_S - 0.1, 2.0), (politeness.FORGIVE_S, 1.0)])
+async def test_when_a_hosts_failures_are_forgiven(idle_s: float, delay_s: float) -> None:
+    clock = Clock()
+    turns, _ = adapting(clock)
+    turns.failed("a.test")
+    clock.now += 1.0
+    await take(turns, urgent=True)
+    clock.now += idle_s
+    turns.wishes("a.test", 0.0)
+    assert turns.delay_s("a.test") == delay_s
+    running, _ = adapting(clock)
+    async with running.turn("a.test", urgent=True, patience_s=0.0):
+        running.failed("a.test")
+        clock.now += idle_s
+        running.wishes("a.test", 0.0)
+        assert running.delay_s("a.test") == 2.0, "a request is under way"
+
+
+@pytest.mark.parametrize(
+    ("status", "latency_s", "delay_s"),
+    [(200, 0.01, 1.0), (499, 0.01, 1.0), (500, 0.01, 2.0), (404, 0.499, 1.0), (404, 0.5, 1.5)],
+)
+async def test_which_answers_take_a_penalty_back_and_which_are_slow(status: int, latency_s: float, delay_s: float) -> None:
+    turns, _ = adapting(Clock(), per_host_delay_s=0.0)
+    turns.failed("a.test")
+    turns.failed("a.test")
+    assert turns.delay_s("a.test") == 2.0
+    turns.answered("a.test", status, latency_s)
+    assert turns.delay_s("a.test") == delay_s
+
+
+async def test_latency_is_smoothed_by_half() -> None:
+    turns, _ = adapting(Clock())
+    turns.answered("a.test", 200, 4.0)
+    turns.answered("a.test", 200, 2.0)
+    assert turns.delay_s("a.test") == 3.0
+
+
+async def test_after_a_failure_the_next_turn_is_later_by_the_penalty() -> None:
+    clock = Clock()
+    turns, _ = adapting(clock, per_host_delay_s=0.0)
+    turns.failed("a.test")
+    with pytest.raises(HostBusyError) as caught:
+        await take(turns)
+    assert caught.value.retry_after_s == pytest.approx(1.0)
+    assert turns.asked_to_wait("a.test", {"retry-after": "30"}, 0.0) == 30.0
+    assert turns.asked_to_wait("a.test", {"retry-after": "5"}, 0.0) == 5.0
+    with pytest.raises(HostBusyError) as caught:
+        await take(turns, urgent=True)
+    assert caught.value.retry_after_s == pytest.approx(30.0), "the longer of two waits counts"
+    assert turns.asked_to_wait("c.test", {}, 0.0) == politeness.DEFAULT_RETRY_AFTER_S

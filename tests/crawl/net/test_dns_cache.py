@@ -150,3 +150,63 @@ async def test_closing_gives_up_what_is_under_way() -> None:
     assert world.names.closed
     with pytest.raises(asyncio.CancelledError):
         await asking
+
+
+@pytest.mark.parametrize(("age_s", "asked"), [(TTL_S * 0.74, 1), (TTL_S * 0.75, 2)])
+async def test_from_when_on_a_name_in_use_is_refreshed(age_s: float, asked: int) -> None:
+    world = World()
+    await world.ask()
+    world.now += age_s
+    assert await world.ask() == "203.0.113.1"
+    await settled()
+    assert len(world.names.asked) == asked
+
+
+@pytest.mark.parametrize(("ttl_s", "life_s"), [(TTL_S, NEGATIVE_S), (7.0, 7.0)])
+async def test_how_long_a_failure_counts(ttl_s: float, life_s: float) -> None:
+    world = World(ttl_s)
+    world.names.failing = True
+    for later_s, asked in ((0.0, 1), (life_s - 0.01, 1), (0.01, 2)):
+        world.now += later_s
+        with pytest.raises(OSError, match="no such name"):
+            await world.ask()
+        await settled()
+        assert len(world.names.asked) == asked, "a failure is not refreshed"
+
+
+async def test_a_refresh_that_fails_too_late_is_a_failure() -> None:
+    world = World()
+    await world.ask()
+    world.now += TTL_S * 0.9
+    world.names.may_answer.clear()
+    assert await world.ask() == "203.0.113.1"
+    await settled()
+    world.now += TTL_S * 0.1
+    world.names.failing = True
+    world.names.may_answer.set()
+    await settled()
+    with pytest.raises(OSError, match="no such name"):
+        await world.ask()
+    assert len(world.names.asked) == 2
+
+
+async def test_each_address_family_has_answers_of_its_own() -> None:
+    world = World()
+    await world.ask()
+    await world.cache.resolve("a.example", 80, socket.AF_INET)
+    assert len(world.names.asked) == len(world.cache) == 2
+    assert world.cache.delete("a.example")
+    assert len(world.cache) == 0
+
+
+class Unnamed(Names):
+    """Fails without a reason."""
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
+        raise OSError
+
+
+async def test_a_failure_without_a_reason_is_told_all_the_same() -> None:
+    cache = DnsCache(Unnamed(), TTL_S, Counters(), lambda: 0.0)
+    with pytest.raises(OSError, match="the name cannot be resolved"):
+        await cache.resolve("a.example")

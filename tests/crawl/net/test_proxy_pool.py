@@ -130,3 +130,55 @@ def test_a_list_of_proxies_names_the_lines_that_are_none() -> None:
         ["http://a.example:1", "http://b.example:2"],
         [4],
     )
+
+
+def rated(pool: ProxyPool, address: str) -> proxy_pool.PooledProxy:
+    return next(proxy for proxy in pool.proxies() if proxy.address == address)
+
+
+def test_response_times_are_smoothed(pool: ProxyPool) -> None:
+    pool.succeeded(A, 100.0)
+    assert rated(pool, A).response_ms == pytest.approx(300.0 + 0.3 * (100.0 - 300.0))
+    assert (rated(pool, A).successes, rated(pool, A).anonymous) == (2, None)
+    pool.succeeded(A, 100.0, anonymous=True)
+    pool.succeeded(A, 100.0)
+    assert rated(pool, A).anonymous is True
+
+
+def test_a_proxy_is_dropped_at_the_third_failure_for_three_times_as_long_each_time(pool: ProxyPool, clock: Clock) -> None:
+    for _ in range(2):
+        pool.failed(B)
+    assert rated(pool, B).in_use
+    rests = []
+    for _ in range(13):
+        pool.failed(B)
+        rests.append(rated(pool, B).dropped_until - clock.now)
+    assert rests == [60.0, 180.0, 540.0, 1620.0, 4860.0, 14_580.0, *[21_600.0] * 7]
+    clock.now += 21_600.0 - 0.1
+    assert pool.due() == []
+    clock.now += 0.1
+    assert pool.due() == [B]
+    pool.succeeded(B, 10.0)
+    assert (rated(pool, B).failures, rated(pool, B).dropped_until) == (0, 0.0)
+    for _ in range(3):
+        pool.failed(B)
+    assert rated(pool, B).dropped_until - clock.now == READMIT_S
+
+
+def test_one_that_never_answered_comes_behind_those_that_did(pool: ProxyPool) -> None:
+    pool.add(["d.example:80"])
+    assert [pool.choose("one.example") for _ in range(4)] == [B, C, A, "http://d.example:80"]
+    pool.failed("http://d.example:80")
+    assert pool.due() == []
+
+
+@pytest.mark.parametrize("text", ["a.example:1", "a.example:65535", "https://a:1"])
+def test_the_first_and_the_last_port(text: str) -> None:
+    assert proxy_address(text).endswith(text)
+
+
+@pytest.mark.parametrize("text", ["a.example:65536", "a.example:-1", "https://a:1/b", "http://a/b:80", "a:b:", "x" * 100])
+def test_what_is_no_address_is_named(text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        proxy_address(text)
+    assert str(raised.value).startswith(f"{text[:80]!r} is not")

@@ -4,10 +4,11 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from mitmproxy import platform
 
 from gatewayfilter.model import Reason
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest
-from gatewayfilter.proxy.listener.original_destination import original_destination, platform
+from gatewayfilter.proxy.listener.original_destination import original_destination
 from gatewayfilter.proxy.listener.refusals import BUSY, OVERLOADED, UNRECOGNIZED_NAME, denied, unreachable
 from gatewayfilter.proxy.listener.tunnel_writer import AnsweredWriter
 from gatewayfilter.proxy.pages.block_page import BlockPages

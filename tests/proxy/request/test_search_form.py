@@ -68,7 +68,7 @@ class Form:
 
 
 def posted(body: bytes | None, **fields: str) -> http.Request:
-    headers = {name.replace("_", "-"): value for name, value in fields.items()}
+    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in fields.items()]
     made = http.Request.make("POST", "http://search.example/", b"", headers)
     made.data.content = body
     return made

@@ -1,5 +1,6 @@
 """The pipes of a worker: how many, of which size, and none where a copy is the better way."""
 
+import fcntl
 import os
 
 import pytest
@@ -72,12 +73,12 @@ def test_small_pipes_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_descriptors_or_pipe_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: object) -> int:
-        if given[1] == kernel_pipes.fcntl.F_SETPIPE_SZ:
+        if given[1] == fcntl.F_SETPIPE_SZ:
             raise PermissionError
         return 65_536
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_pipes.fcntl, "fcntl", refused)
+        patch.setattr(fcntl, "fcntl", refused)
         pipe = Pipe()
         assert pipe.size == 65_536
         pipe.close()

@@ -1,0 +1,148 @@
+"""When a download is tried again, how long it waits, and where it is not led."""
+
+from email.message import Message
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any, cast
+from urllib.request import Request
+
+import pytest
+
+from gatewayfilter.errors import SourceError
+from gatewayfilter.sources.download import http_download
+from gatewayfilter.sources.download.http_download import TemporaryError, Validators, _Redirects, _retry_after_s, download
+
+NOW = 1_700_000_000.0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("", 0.0),
+        ("7", 7.0),
+        (" 120 ", 120.0),
+        ("9" * 12, 999_999_999.0),
+        ("-5", 0.0),
+        ("\u0665", 0.0),
+        ("soon", 0.0),
+        (formatdate(NOW + 90, usegmt=True), 90.0),
+        (formatdate(NOW - 90, usegmt=True), 0.0),
+    ],
+)
+def test_how_long_a_server_asks_to_wait(text: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW)
+    headers = Message()
+    if text:
+        headers["Retry-After"] = text
+    assert _retry_after_s(headers) == seconds
+
+
+@pytest.mark.parametrize(
+    ("failures", "waits", "ends"),
+    [
+        ([], [], True),
+        ([0.0], [1.0], True),
+        ([0.0, 0.0], [1.0, 2.0], True),
+        ([5.0, 1.0], [5.0, 2.0], True),
+        ([0.0, 0.0, 0.0], [1.0, 2.0], False),
+        ([10.0], [10.0], True),
+        ([10.1], [], False),
+        ([0.0, 11.0], [1.0], False),
+    ],
+)
+def test_a_temporary_failure_is_tried_again_twice(
+    failures: list[float], waits: list[float], *, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, waited, new = list(failures), list[float](), Validators("new")
+
+    def attempt(*_: object) -> Validators:
+        if left:
+            raise TemporaryError("busy", left.pop(0))
+        return new
+
+    monkeypatch.setattr(http_download, "_try", attempt)
+    monkeypatch.setattr("random.random", lambda: 0.5)
+
+    def whole() -> Validators | None:
+        return download("http://a/", Path("x"), Validators(), max_bytes=1, timeout_s=1.0, sleep=waited.append)
+
+    if ends:
+        assert whole() is new
+    else:
+        with pytest.raises(TemporaryError) as raised:
+            whole()
+        assert raised.value.retry_after_s == failures[-1]
+    assert waited == [wait * 1.25 for wait in waits]
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "to", "followed"),
+    [
+        ("http://a.test/", "http://b.test/", True),
+        ("http://a.test/", "https://b.test/", True),
+        ("https://a.test/", "https://b.test/", True),
+        ("https://a.test/", "http://b.test/", False),
+        ("http://a.test/", "ftp://b.test/", False),
+        ("http://a.test/", "file:///etc/passwd", False),
+    ],
+)
+def test_where_a_redirect_may_lead(begin: str, to: str, *, followed: bool) -> None:
+    def redirected() -> Request | None:
+        return _Redirects().redirect_request(Request(begin), cast("Any", None), 302, "Found", cast("Any", Message()), to)
+
+    if followed:
+        found = redirected()
+        assert found is not None
+        assert found.full_url == to
+    else:
+        with pytest.raises(SourceError, match="not followed"):
+            redirected()
+    assert _Redirects.max_redirections == 5
+
+
+class Answer:
+    """A response in pieces."""
+
+    def __init__(self, *pieces: bytes, length: str = "") -> None:
+        self._pieces = [*pieces, b""]
+        self.headers = {"Content-Length": length} if length else {}
+
+    def read1(self, most: int) -> bytes:
+        assert most == 65_536
+        return self._pieces.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "most", "now", "last", "why"),
+    [
+        (Answer(b"ab", b"c\n", length="4"), 4, 5.0, b"\n", ""),
+        (Answer(b"ab", b"cd"), 4, 5.0, b"d", ""),
+        (Answer(), 4, 5.0, b"", ""),
+        (Answer(b"abcde"), 4, 5.0, b"", "larger than 4 bytes"),
+        (Answer(b"abc", length="4"), 4, 5.0, b"", "cut off after 3 of 4 bytes"),
+        (Answer(b"abcd", length="3"), 4, 5.0, b"", "cut off after 4 of 3 bytes"),
+        (Answer(b"abc", length="x"), 4, 5.0, b"c", ""),
+        (Answer(b"abc"), 4, 5.1, b"", "late"),
+    ],
+)
+def test_a_body_is_bounded_in_bytes_and_time(
+    answer: Answer, most: int, now: float, last: bytes, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    told: list[tuple[int, int]] = []
+
+    def saved() -> bytes:
+        return http_download._save(cast("Any", answer), tmp_path / "body", most, 5.0, lambda *step: told.append(step))
+
+    if why == "late":
+        with pytest.raises(TimeoutError):
+            saved()
+    elif why:
+        with pytest.raises(SourceError, match=why):
+            saved()
+    else:
+        assert saved() == last
+        assert (tmp_path / "body").stat().st_mode & 0o777 == 0o600
+        assert [total for _, total in told] == [4 if answer.headers.get("Content-Length") == "4" else 0] * len(told)
+        assert [size for size, _ in told] == sorted({size for size, _ in told})
