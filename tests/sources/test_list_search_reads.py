@@ -52,6 +52,8 @@ def test_a_line_of_megabytes_is_cut_and_lines_after_it_keep_their_number(tmp_pat
     long = "x" * (3 << 20)
     item = source_file(tmp_path / "list", f"a.test\n{long}b.test\nc.test\n{'y' * MAX_LINE_LENGTH} d.test\nd.test\n")
     assert (numbers(item, "c.test"), numbers(item, "b.test"), numbers(item, "d.test")) == ([3], [], [5])
+    short = source_file(tmp_path / "short", f"{long}\nq\n\n\nq\n\n{long}\n\nq\n\n\n")
+    assert [found.line for found in lines_with_text(short, "q")] == [2, 5, 9]
 
 
 def test_texts_beyond_ascii_are_found_in_capitals_too(tmp_path: Path) -> None:

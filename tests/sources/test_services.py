@@ -60,6 +60,25 @@ def test_an_icon_escapes_the_name() -> None:
     assert ET.fromstring(icon).attrib["aria-label"] == '<"&>'
 
 
+@pytest.mark.parametrize(
+    ("name", "initials", "size"),
+    [
+        ("Microsoft Teams", "MT", 22),
+        ("Apple TV plus", "AT", 22),
+        ("tiktok", "TI", 22),
+        ("X", "X", 28),
+        ("(The) Site.de", "TS", 22),
+        ("& other", "OT", 22),
+        ("!!", "S", 28),
+        ("抖音", "抖音", 22),
+    ],
+)
+def test_an_icon_has_the_initials_of_the_first_two_words(name: str, initials: str, size: int) -> None:
+    drawn = ET.fromstring(service_icon(Service("some-id", name, "", "other", ("x.example",))))
+    (text,) = drawn.findall("{http://www.w3.org/2000/svg}text")
+    assert (text.text, text.attrib["font-size"]) == (initials, str(size))
+
+
 def own(folder: Path, text: str) -> Path:
     path = folder / "services.toml"
     path.write_text(text, encoding="utf-8")

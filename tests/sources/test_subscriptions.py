@@ -43,6 +43,8 @@ def test_a_list_is_added_and_asked_for_news_only(server: ListServer, subscriptio
     known = subscriptions.get("gambling")
     assert (known.definition.category, known.definition.action) == ("gambling", ListAction.BLOCK)
     assert known.definition.list_format is ListFormat.DOMAINS
+    kept = sorted(path.name for path in known.list_path.parent.iterdir())
+    assert kept == ["list", "report.json", "source.json", "state.json"], "what was downloaded is not kept beside what is in it"
     assert known.report == added.report
     assert known.report is not None
     assert known.report.accepted == 100

@@ -1,4 +1,5 @@
 import asyncio
+import time
 
 import pytest
 
@@ -208,6 +209,65 @@ async def test_waiters_are_let_in_when_places_become_free() -> None:
     await take(turns, urgent=True)
 
 
+async def waiting(turns: Politeness, count: int) -> tuple[list[asyncio.Task[None]], list[int], asyncio.Event]:
+    """Begins requests that hold their places until the event; returns them with the numbers of those that have one."""
+    inside: list[int] = []
+    leave = asyncio.Event()
+
+    async def work(number: int) -> None:
+        async with turns.turn("a.test", urgent=True, patience_s=9.0):
+            inside.append(number)
+            await leave.wait()
+
+    tasks = [asyncio.create_task(work(number)) for number in range(count)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return tasks, inside, leave
+
+
+async def test_one_who_gives_up_when_let_in_lets_the_next_one_in() -> None:
+    turns = Politeness(loopback_settings(per_host_concurrency=1))
+    tasks, inside, leave = await waiting(turns, 3)
+    assert inside == [0]
+    leave.set()
+    await asyncio.sleep(0)  # the first has left, and its place is the second's
+    tasks[1].cancel()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*tasks, return_exceptions=True)
+    assert inside == [0, 2]
+
+
+async def test_one_who_gives_up_while_waiting_gives_nobody_a_place() -> None:
+    turns = Politeness(loopback_settings(per_host_concurrency=1))
+    tasks, inside, leave = await waiting(turns, 3)
+    tasks[1].cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert inside == [0]
+    leave.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert inside == [0, 2]
+
+
+async def test_a_host_that_is_well_again_has_its_other_connections_at_once() -> None:
+    turns, _ = adapting(Clock(), per_host_delay_s=0.0, per_host_concurrency=3)
+    turns.answered("a.test", 503, 0.01)
+    tasks, inside, leave = await waiting(turns, 4)
+    assert inside == [0]
+    turns.answered("a.test", 200, 0.01)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert inside == [0, 1, 2]
+    leave.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_a_bound_of_a_second_or_less_is_one() -> None:
+    turns, counters = adapting(Clock(), per_host_delay_s=0.25, per_host_delay_max_s=0.5)
+    turns.failed("a.test")
+    assert (turns.delay_s("a.test"), counters["hosts_throttled"]) == (0.5, 1)
+
+
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
 
 
@@ -228,8 +288,12 @@ NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
         ("Tue, 99 Nov 2023 99:99:99 GMT", 60.0),
     ],
 )
-def test_reading_retry_after(value: str, wait_s: float) -> None:
-    assert retry_after_s(value, NOW) == pytest.approx(wait_s)
+def test_reading_retry_after(value: str, wait_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Shanghai")  # a date without a zone is in UTC wherever this machine is
+        time.tzset()
+        assert retry_after_s(value, NOW) == pytest.approx(wait_s)
+    time.tzset()
 
 
 async def test_hosts_are_forgotten_the_oldest_first_but_not_in_use(monkeypatch: pytest.MonkeyPatch) -> None:

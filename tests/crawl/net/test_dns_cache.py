@@ -26,7 +26,7 @@ class Names(AbstractResolver):
         self.closed = False
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
-        assert family in {socket.AF_UNSPEC, socket.AF_INET}
+        assert (port, family) in {(0, socket.AF_UNSPEC), (0, socket.AF_INET)}
         self.asked.append(host)
         number = len(self.asked)
         await self.may_answer.wait()
@@ -138,7 +138,19 @@ async def test_the_longest_unused_name_goes_first(monkeypatch: pytest.MonkeyPatc
         await world.ask(host)
     assert len(world.cache) == 2
     await world.ask("a.example")
+    await world.ask("c.example")
     assert world.names.asked == ["a.example", "b.example", "c.example"]
+    world.now += TTL_S
+    await world.ask("a.example")  # resolved anew: the newest again
+    await world.ask("b.example")
+    asked = len(world.names.asked)
+    await world.ask("a.example")
+    assert len(world.names.asked) == asked
+
+
+async def test_a_life_of_less_than_a_second_counts() -> None:
+    world = World(ttl_s=0.5)
+    assert [await world.ask(), await world.ask()] == ["203.0.113.1"] * 2
 
 
 async def test_closing_gives_up_what_is_under_way() -> None:

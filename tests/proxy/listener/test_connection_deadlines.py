@@ -4,13 +4,18 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import h2.config
 import h2.connection
 import pytest
+from mitmproxy.connection import Client, Server
 
 from gatewayfilter.proxy.listener import connection_deadlines, handshake, listener
-from tests.proxy.connection_fakes import WireGateway, client_hello, wire_gateway
+from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
+from gatewayfilter.telemetry import Counters
+from tests.proxy.connection_fakes import WireGateway, client_hello, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.split_clients import Channel, channel
 
@@ -149,3 +154,67 @@ async def test_http2_goes_on_after_its_limit(gateway: WireGateway, client_tls: s
         await asyncio.sleep(2 * LIMIT_S)
         assert await client.status_by_http2("localhost", "/blocked", 30) == "403 blacklist"
     assert gateway.counters["header_timeouts"] == 0
+
+
+def deadlines_of(ended: list[str], monkeypatch: pytest.MonkeyPatch, *clients: Client) -> tuple[ConnectionDeadlines, Counters]:
+    """The addon with limits of no time, among connections that note their end."""
+
+    def connection(client: Client) -> SimpleNamespace:
+        handler = SimpleNamespace(cancel=lambda _: ended.append(client.id))
+        return SimpleNamespace(client=client, transports={client: SimpleNamespace(handler=handler)})
+
+    for name in ("HELLO_S", "HEAD_S"):
+        monkeypatch.setattr(connection_deadlines, name, 0.0)
+    server = SimpleNamespace(connections={client.id: connection(client) for client in clients})
+    monkeypatch.setattr(connection_deadlines, "ctx", SimpleNamespace(master=SimpleNamespace(addons={"proxyserver": server})))
+    counters = Counters()
+    addon = ConnectionDeadlines(counters)
+    addon.running()
+    return addon, counters
+
+
+def handshake_of(conn: Client | Server, client: Client, *, ignored: bool = False) -> Any:
+    return SimpleNamespace(conn=conn, context=SimpleNamespace(client=client), ignore_connection=ignored)
+
+
+async def test_a_limit_does_not_start_again_and_is_lifted_by_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients = [Client(peername=(f"192.0.2.{number}", 1), sockname=("192.0.2.1", 8080)) for number in range(7)]
+    first, second, passed, established, gone, read, unknown = clients
+    ended: list[str] = []
+    addon, counters = deadlines_of(ended, monkeypatch, *clients[:-1])
+    for client in clients:
+        addon.tunnel_opened(client)
+    addon.begin_hello(first)
+    addon.tls_clienthello(handshake_of(second, second))
+    addon.tls_clienthello(handshake_of(passed, passed, ignored=True))
+    addon.tls_established_client(handshake_of(Server(address=("a.test", 443)), second))
+    addon.tls_established_client(handshake_of(established, established))
+    addon.lift(read)
+    addon.head_begun(gone)
+    addon.client_disconnected(gone)
+    addon.head_begun(read)
+    addon.head_done(read)
+    await until(lambda: len(ended) >= 2)
+    await asyncio.sleep(0)
+    assert ended == [first.id, second.id]
+    assert counters.as_dict() == {"header_timeouts": 2}
+    addon.head_begun(read)
+    await until(lambda: len(ended) == 3)
+    assert (ended[2], counters["header_timeouts"]) == (read.id, 3)
+    addon.begin_hello(first)
+    addon.head_begun(first)
+    addon.done()
+    await asyncio.sleep(0.002)
+    assert len(ended) == 3
+    assert unknown.id not in ended
+
+
+def test_without_a_proxy_server_nothing_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_deadlines, "ctx", SimpleNamespace(master=SimpleNamespace(addons={})))
+    addon = ConnectionDeadlines(Counters())
+    addon.running()
+    client = Client(peername=("192.0.2.7", 1), sockname=("192.0.2.1", 8080))
+    addon.begin_hello(client)
+    addon.head_begun(client)
+    addon.client_disconnected(client)
+    addon.done()

@@ -106,13 +106,16 @@ def test_more_records_than_a_batch_do_not_wait(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(store_writer, "_BATCH", 10)
     database, counters = Database(), Counters()
     writer = StoreWriter(database.add, database.write, counters)
-    for number in range(25):
+    for number in range(30):
         writer.log.write(record(number))
     writer.start()
-    while counters["log_written"] < 20:
+    for _ in range(1_000):
+        if counters["log_written"] == 30:
+            break
         threading.Event().wait(0.005)
+    assert counters["log_written"] == 30, "as many as a batch are one"
     assert writer.stop()
-    assert [len(batch) for batch in database.records] == [10, 10, 5]
+    assert [len(batch) for batch in database.records] == [10, 10, 10]
 
 
 def test_full_queues_drop_and_count() -> None:

@@ -1,5 +1,6 @@
 """When a download is tried again, how long it waits, and where it is not led."""
 
+from contextlib import nullcontext
 from email.message import Message
 from email.utils import formatdate
 from pathlib import Path
@@ -107,6 +108,7 @@ class Answer:
     def __init__(self, *pieces: bytes, length: str = "") -> None:
         self._pieces = [*pieces, b""]
         self.headers = {"Content-Length": length} if length else {}
+        self.chunked = False
 
     def read1(self, most: int) -> bytes:
         assert most == 65_536
@@ -146,3 +148,57 @@ def test_a_body_is_bounded_in_bytes_and_time(
         assert (tmp_path / "body").stat().st_mode & 0o777 == 0o600
         assert [total for _, total in told] == [4 if answer.headers.get("Content-Length") == "4" else 0] * len(told)
         assert [size for size, _ in told] == sorted({size for size, _ in told})
+
+
+class Opened:
+    """Opens what is requested; the answer has no length."""
+
+    def __init__(self, answer: Answer, seen: list[Request]) -> None:
+        self._answer, self._seen = answer, seen
+
+    def open(self, request: Request, timeout: float) -> Any:
+        assert timeout == 7.0
+        self._seen.append(request)
+        return nullcontext(self._answer)
+
+
+@pytest.mark.parametrize(
+    ("known", "conditions"),
+    [
+        (Validators(), {}),
+        (Validators('"e"'), {"If-none-match": '"e"'}),
+        (Validators(last_modified="Mon"), {"If-modified-since": "Mon"}),
+        (Validators('"e"', "Mon"), {"If-none-match": '"e"', "If-modified-since": "Mon"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("body", "length", "chunked", "may_be_cut"),
+    [
+        (b"a\nb", "", False, True),
+        (b"a\nb\n", "", False, False),
+        (b"a\nb", "3", False, False),
+        (b"a\nb", "", True, False),
+    ],
+)
+def test_a_request_names_the_copy_at_hand_and_its_answer_is_noted(
+    known: Validators,
+    conditions: dict[str, str],
+    body: bytes,
+    length: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    chunked: bool,
+    may_be_cut: bool,
+) -> None:
+    answer = Answer(body, length=length)
+    answer.headers |= {"ETag": '"new"', "Last-Modified": "Tue"}
+    answer.chunked = chunked
+    seen: list[Request] = []
+    monkeypatch.setattr(http_download, "_opener", lambda: Opened(answer, seen))
+    found = download("http://a.test/", tmp_path / "body", known, max_bytes=9, timeout_s=7.0)
+    assert found == Validators('"new"', "Tue", may_be_cut)
+    (request,) = seen
+    sent = dict(request.header_items())
+    assert sent.pop("User-agent").startswith("GatewayFilter/")
+    assert sent == {"Accept-encoding": "gzip"} | conditions
