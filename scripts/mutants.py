@@ -6,11 +6,10 @@ that fail are named and left out. That run notes which functions each test calls
 kept in `.cache/mutants/` for tests whose file and called modules stay as they are, until a helper of the tests changes.
 
 Then each mutant meets the tests that call the function it is in, or, where imports alone call it, those of files that name its
-module: first those of files that name its module, in each file the quickest first. A test that fails or does not end is run once
-more without the mutant, in the same way: where it does so again, it is named and left out, and the mutant goes on to the next.
-Survivors are listed with file, line and change: each is a missing test, or code whose change cannot be seen. A function that is
-called in other processes alone counts as one that no test calls, and its mutants survive, as do those whose tests did not all run
-in their time.
+module, in the order of `mutant_order.py`. A test that fails or does not end is run once more without the mutant, in the same
+way: where it does so again, it is named and left out, and the mutant goes on to the next. Survivors are listed with file, line
+and change: each is a missing test, or code whose change cannot be seen. A function that is called in other processes alone counts
+as one that no test calls, and its mutants survive, as do those whose tests did not all run in their time.
 
 Tests are collected once; each mutant is put into a fork of that process (`mutant_server.py`), and into the file, for processes
 that tests start. A new process reads it where it changes what imports call. Which faults there are: `mutant_faults.py`.
@@ -29,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -39,6 +38,7 @@ from threading import Lock, local
 
 from scripts.called_functions import Place
 from scripts.mutant_faults import ROOT, Mutant, choose
+from scripts.mutant_order import callers, in_turn
 from scripts.mutant_server import DESCRIPTOR, REPORT, TEST_LIMIT_S, Collected, Job, Outcome, followed
 
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
@@ -230,8 +230,7 @@ class Trial:
         found = self._callers.get((str(mutant.path), mutant.function), [])
         if not found and (str(mutant.path), mutant.function) in self._copy().collected.called:
             found = [test for test in self._green if test.partition("::")[0] in near]
-        files = list(dict.fromkeys([*near, *(test.partition("::")[0] for test in found)]))
-        return sorted((test for test in found if test not in self.red), key=lambda test: files.index(test.partition("::")[0]))
+        return in_turn([test for test in found if test not in self.red], near)
 
     def _copy(self) -> Copy:
         if (copy := getattr(self._own, "copy", None)) is None:
@@ -247,17 +246,6 @@ class Trial:
         """Ends the copies' processes."""
         for copy in self._copies:
             copy.close()
-
-
-def callers(noted: Mapping[str, tuple[float, Iterable[Sequence[object]]]]) -> dict[Place, list[str]]:
-    """Returns, for each function, the tests that call it, the quickest first."""
-    found: dict[Place, list[str]] = {}
-    for test, (_, called) in sorted(noted.items(), key=lambda item: item[1][0]):
-        for path, line in called:
-            assert isinstance(path, str)
-            assert isinstance(line, int)
-            found.setdefault((path, line), []).append(test)
-    return found
 
 
 def suites_of(path: Path) -> tuple[list[str], list[str]]:

@@ -11,8 +11,9 @@ import pytest
 
 from scripts import mutant_server, mutants
 from scripts.mutant_faults import ROOT, Mutant, mutate, places
+from scripts.mutant_order import callers, in_turn
 from scripts.mutant_server import TEST_LIMIT_S, Job, Outcome, followed, pairs
-from scripts.mutants import TOO_LATE, Notes, Trial, callers, suites_of
+from scripts.mutants import TOO_LATE, Notes, Trial, suites_of
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,15 @@ def test_a_mutant_is_in_the_function_that_starts_with_its_decorators() -> None:
     count = len(list(places(ast.parse(source))))
     made = [mutate(Path("gatewayfilter/urls.py"), source, number) for number in range(count)]
     assert {(mutant.line, mutant.function) for mutant in made if mutant is not None} == {(5, 4), (6, 2)}
+
+
+def test_a_mutant_meets_one_test_of_each_file_before_the_rest() -> None:
+    tests = ["a.py::2", "near.py::1", "b.py::1", "a.py::1", "near.py::2", "nearer.py::1", "b.py::2", "a.py::3"]
+    assert in_turn(tests, ["nearer.py", "near.py"]) == [
+        *("nearer.py::1", "near.py::1", "near.py::2"),
+        *("a.py::2", "b.py::1"),
+        *("a.py::1", "a.py::3", "b.py::2"),
+    ]
 
 
 def test_the_quickest_tests_of_a_function_come_first() -> None:
