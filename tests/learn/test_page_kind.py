@@ -59,7 +59,8 @@ def test_which_pages_are_read(content_type: str | None, body: bytes, readable: b
 
 
 @pytest.mark.parametrize(
-    ("status", "readable"), [(200, True), (203, True), (299, True), (100, False), (304, False), (404, False), (500, False)]
+    ("status", "readable"),
+    [(199, False), (200, True), (203, True), (299, True), (300, False), (100, False), (304, False), (404, False), (500, False)],
 )
 def test_only_a_success_is_read(status: int, readable: bool) -> None:  # noqa: FBT001  a column of the table
     assert is_readable(page("text/html", HTML, status)) is readable

@@ -389,3 +389,13 @@ async def test_after_a_failure_the_next_turn_is_later_by_the_penalty() -> None:
         await take(turns, urgent=True)
     assert caught.value.retry_after_s == pytest.approx(30.0), "the longer of two waits counts"
     assert turns.asked_to_wait("c.test", {}, 0.0) == politeness.DEFAULT_RETRY_AFTER_S
+
+
+async def test_the_least_recently_requested_host_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(politeness, "MAX_HOSTS", 2)
+    turns, _ = adapting(Clock())
+    turns.failed("a.test")
+    turns.failed("b.test")
+    turns.wishes("a.test", 0.0)
+    turns.wishes("c.test", 0.0)
+    assert [turns.delay_s(host) for host in ("a.test", "b.test")] == [2.0, 1.0]

@@ -100,3 +100,36 @@ def test_secrets_of_the_standard_library_are_recognised() -> None:
 @given(st.text(max_size=200))
 def test_any_path_and_query_gets_an_answer(text: str) -> None:
     assert isinstance(may_crawl(parse_url(f"http://site.test/{text}"), CrawlSettings()), str)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("a" * 4_079, ""),
+        ("a" * 4_080, "the URL is longer than 4096 characters"),
+        ("my-account-delete", "the path has 'delete'"),
+        ("how-to-never-delete", ""),  # a title: its first words alone count
+        ("how-delete-works-here", "the path has 'delete'"),
+        ("how-log-out-works", ""),
+        ("?do=please+delete", "the query has 'delete'"),
+        ("?q=please+delete+this", ""),
+        (f"?{'x' * 41}-token=1", f"the query key {'x' * 40!r} has 'token'"),
+        (f"?{'x' * 41}={'7' * 20}", f"the value of the query key {'x' * 40!r} looks like a secret"),
+        ("7" * 19, ""),
+        ("7" * 20, "looks like a secret"),
+        (f"{'7' * 18}-7", ""),
+        (f"{'7' * 19}-7", "looks like a secret"),
+        ("-".join(["7" * 6] * 3 + ["777"]), "looks like a secret"),  # a separator in eight characters
+        ("-".join(["7" * 5] * 3 + ["7777", "7"]), ""),
+        ("aaaa1aaaa1aaaa1aaaaaaa", "looks like a secret"),  # six steps in 22 places
+        ("aaaa1aaaa1aaaaaaaaaaa1", ""),
+        ("aaA" * 6 + "aaaa", "looks like a secret"),
+        ("aaA" * 5 + "aaaaaaa", ""),
+        ("Aa" * 11, "looks like a secret"),
+        ("aaaaaaaaaaaAAAAAAAAAAA", ""),
+    ],
+)
+def test_how_much_of_a_url_is_looked_at(path: str, why: str) -> None:
+    found = may_crawl(parse_url(f"http://site.test/{path}"), CrawlSettings())
+    assert why in found
+    assert bool(found) is bool(why)

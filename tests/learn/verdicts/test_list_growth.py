@@ -116,3 +116,19 @@ def test_a_page_that_changed_changes_its_list(store: Store, list_growth: ListGro
         (ChangeKind.LEARNED_ADDED, allow),
     ]
     assert store.verdicts.find(url) == (HARMLESS, NOW)
+
+
+def test_an_entry_has_the_certainty_to_four_digits_and_says_why_it_does_not_block(list_growth: ListGrowth) -> None:
+    sure = replace(HARMFUL, certainty=0.912_345)
+    blocked = list_growth.learn(page("http://a.example/"), sure)
+    waiting = list_growth.learn(page("http://b.example/"), sure, block=False)
+    doubtful = list_growth.learn(page("http://c.example/"), replace(sure, category="", doubt="gambling"))
+    told = [(entry.action, entry.category, entry.certainty) for entry in (blocked, waiting, doubtful)]
+    assert told == [
+        (ListAction.BLOCK, "gambling", 0.9123),
+        (ListAction.ALLOW, "", 0.9123),
+        (ListAction.ALLOW, "", 0.9123),
+    ]
+    assert waiting.detail.startswith("not blocked, waits for a person: gambling, ")
+    assert doubtful.detail.startswith("not blocked, in doubt: gambling, ")
+    assert [entry.expires_at - NOW for entry in (blocked, waiting, doubtful)] == [30 * DAY_S, 30 * DAY_S, 7 * DAY_S]
