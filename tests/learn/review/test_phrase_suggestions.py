@@ -125,6 +125,13 @@ def test_words_that_count_for_nothing_propose_nothing() -> None:
         assert propose([other], []) == []
 
 
+def test_words_count_however_little_they_weigh() -> None:
+    light = tuple(Evidence(word, "gambling", 0.5, "main", 0) for word in ("casino", "slots"))
+    found = task("casino slots museum", "casino")
+    found = replace(found, classification=replace(found.classification, evidence=light))
+    assert {(item.word, item.phrase) for item in propose([found], [])} == {("slots", "slots museum")}
+
+
 def test_the_occurrences_that_are_looked_at_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(phrase_suggestions, "MAX_OCCURRENCES", 2)
     found = list(phrase_suggestions._around("casino", "red casino\nblue casino\ngreen casino"))

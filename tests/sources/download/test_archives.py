@@ -34,6 +34,7 @@ def test_which_files_are_the_list(members: list[str], folders: list[str], chosen
         (["b/domains", "a/domains"], ["c"], "name one of a, b"),
         (["b/domains", "a/domains"], ["a", "b"], "name one of a, b"),
         ([f"{letter}.txt" for letter in "fedcba"], [], r"several files \(a.txt, b.txt, c.txt, d.txt, e.txt\)"),
+        (["b.txt", "a.txt"], [], r"several files \(a.txt, b.txt\)"),
         ([], [], "neither"),
     ],
 )
