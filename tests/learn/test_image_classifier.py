@@ -95,3 +95,27 @@ def test_a_picture_is_judged_once_and_a_person_has_the_last_word(store: Store) -
         world.desk.reject(task.task_id, "ada")
     assert look("e", BAD) is ListAction.ALLOW
     assert images.judged == 2
+
+
+class Grumbling:
+    """Fails each time for another reason."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.count = 0
+
+    def classify_image(self, body: bytes, content_type: str) -> Classification | None:
+        self.count += 1
+        raise ValueError(f"{self.count}{self.reason}" if body else self.reason)
+
+
+def test_what_is_logged_of_failures_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    other = ForeignImages(Grumbling("x" * 500), "other")
+    for _ in range(2):
+        assert other.classify_image(b"", "image/gif") is None
+    assert [record.getMessage() for record in caplog.records] == [f"the image classifier other failed: ValueError: {'x' * 188}"]
+    caplog.clear()
+    many = ForeignImages(Grumbling(" is wrong"), "many")
+    for _ in range(103):
+        many.classify_image(b"x", "image/gif")
+    assert len(caplog.records) == 100

@@ -69,6 +69,7 @@ def test_an_icon_escapes_the_name() -> None:
         ("X", "X", 28),
         ("(The) Site.de", "TS", 22),
         ("& other", "OT", 22),
+        ("X-ray vision", "XV", 22),
         ("!!", "S", 28),
         ("抖音", "抖音", 22),
     ],
@@ -77,6 +78,8 @@ def test_an_icon_has_the_initials_of_the_first_two_words(name: str, initials: st
     drawn = ET.fromstring(service_icon(Service("some-id", name, "", "other", ("x.example",))))
     (text,) = drawn.findall("{http://www.w3.org/2000/svg}text")
     assert (text.text, text.attrib["font-size"]) == (initials, str(size))
+    (shape,) = drawn.findall("{http://www.w3.org/2000/svg}g")
+    assert shape.attrib["fill"] == "hsl(108 55% 42%)", "a service keeps its colour"
 
 
 def own(folder: Path, text: str) -> Path:
