@@ -7,7 +7,7 @@ import pytest
 from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
-from gatewayfilter.learn.reflected_words import address_words, asked_words
+from gatewayfilter.learn.reflected_words import address_words, asked_words, touches
 from gatewayfilter.learn.review.task_intake import TaskIntake
 from gatewayfilter.model import Classification, Evidence, ListAction
 from gatewayfilter.settings import DomainGrowth, LearnSettings, bundled_folder
@@ -233,3 +233,39 @@ def test_a_page_in_doubt_without_the_words_of_its_request_gets_a_task(store: Sto
     assert (found.category, found.doubt) == ("", "gambling")
     assert [(task.url, task.doubtful) for task in store.reviews.tasks()] == [(url, True)]
     assert not [entry for entry in store.lists.learned() if entry.action is ListAction.BLOCK]
+
+
+def asked(url: str, said: str = "", final_url: str = "") -> list[str]:
+    return asked_words(Page(url, final_url or url, 200, {}, b"", said=said)).splitlines()
+
+
+def test_the_words_of_a_request_in_the_spellings_of_sites() -> None:
+    assert asked("http://a.test/path") == []
+    assert asked("http://a.test/?q=one+two") == ["q=one+two", "q=one two"]
+    assert {"q=a&b=c", "q=a", "b=c"} <= set(asked("http://a.test/?q=a&b=c"))
+    assert {"q=%C3%A9", "q=\u00e9", "q=\u0439"} <= {*asked("http://a.test/?q=%C3%A9"), *asked("http://a.test/?q=%E9")}
+    assert "one two" in asked("http://a.test/", "one%2520two"), "escaped twice"
+    assert "bold" in asked("http://a.test/", "<b>bold</b>")
+    assert "a\u00e9" in asked("http://a.test/", "a&eacute;")
+    both = asked("http://a.test/?q=first", "said", "http://b.test/?q=second")
+    assert {"q=first", "q=second", "said"} <= set(both)
+    assert len(both) == len(set(both))
+
+
+def test_the_words_of_an_address_are_those_of_its_path_too() -> None:
+    def words(url: str) -> list[str]:
+        return address_words(Page(url, url, 200, {}, b"", said="")).splitlines()
+
+    assert words("http://a.test/") == []
+    assert words("http://a.test/free+spins") == ["/free+spins", "/free spins"]
+    assert {"/x", "q=y"} <= set(words("http://a.test/x?q=y"))
+
+
+@pytest.mark.parametrize(
+    ("word", "position", "touched"),
+    [("free spins", 3, True), ("roulette", 3, False), ("roulette", 0, False), ("reads like gambling", -1, True)],
+)
+def test_which_verdicts_may_rest_on_what_was_asked(word: str, position: int, *, touched: bool) -> None:
+    found = Classification("gambling", 9.0, 2.0, {}, (Evidence(word, "gambling", 9.0, "main", position),))
+    assert touches("q=free spins", found) is touched
+    assert not touches("", Classification("", 0.0, 2.0))

@@ -98,4 +98,7 @@ def test_the_budget_of_a_site(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] += 86_400
     assert budget.take("bad.test")
     assert budget.take("third.test")
-    assert len(budget._sites) == 2
+    assert list(budget._sites) == ["bad.test", "third.test"], "the site that was met longest ago is forgotten"
+    assert [budget.take("bad.test") for _ in range(3)] == [True, True, False]
+    now[0] += 86_399
+    assert not budget.take("bad.test")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -133,13 +134,32 @@ def test_a_black_list_of_the_category_supports(tmp_path: Path) -> None:
     builder.add_keys(builder.add_source(Source("learned:adult", category="adult", learned=True)), [".shop.example"])
     builder.add_keys(builder.add_source(Source("white", ListAction.ALLOW, "gambling")), [".good.example"])
     folder.publish(builder.build())
-    now[0] = 60.0
+    now[0] = 4.9
+    assert listing.source_of("www.shop.example", "gambling") == "", "it is looked for every five seconds"
+    now[0] = 5.0
     assert listing.source_of("www.shop.example", "gambling") == "mine"
     for host, category in (("www.shop.example", "adult"), ("good.example", "gambling"), ("other.example", "gambling")):
         assert listing.source_of(host, category) == ""
     hosts = UserContentHosts(())
     doubtful = replace(DOUBTFUL, certainty=0.97)
     assert HostSecondLook(TrustedHosts(), hosts, facts=Facts(NOTHING), listing=listing).look(PAGE, doubtful).harmful
+
+
+def test_a_snapshot_that_was_opened_is_not_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, now, opened = SnapshotFolder(tmp_path), [0.0], list[bool]()
+    folder.publish(SnapshotBuilder().build())
+    open_newest = SnapshotFolder.open_newest
+
+    def counted(self: SnapshotFolder, *, verify: bool = True) -> Any:
+        opened.append(verify)
+        return open_newest(self, verify=verify)
+
+    monkeypatch.setattr(SnapshotFolder, "open_newest", counted)
+    listing = HostListing(folder, lambda: now[0])
+    for _ in range(3):
+        assert listing.source_of("a.example", "ads") == ""
+        now[0] += 5.0
+    assert opened == [False], "who published it has verified it"
 
 
 def test_a_doubtful_page_is_learned_as_allowed_and_counts_for_no_host(store: Store) -> None:

@@ -142,3 +142,24 @@ def test_words_alone_do_not_block_a_trusted_host(ranked: Path, url: str, *, bloc
     assert [hit.zone for hit in seen.evidence] == ([] if blocked else [HOST_ZONE])
     doubtful = replace(HARMFUL, category="", doubt="gambling")
     assert look.look(page, doubtful).doubt == "gambling"
+
+
+def test_a_list_may_be_half_of_other_lines_and_comments_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text("# mine\n\n#\n \n# more\na.example\nno host\n\n")
+    trusted = TrustedHosts([path])
+    assert trusted.reason_of("a.example") == "a.example is a trusted host by list.txt"
+    assert [trusted.reason_of(f"other{number}.example") for number in range(50)] == [""] * 50
+    path.write_text("# mine\na.example\nno host\nno host either\n")
+    with pytest.raises(ConfigError, match=r"list\.txt, line 3: neither"):
+        TrustedHosts([path])
+    path.write_text("# nothing yet\n")
+    assert len(trusted_hosts.read_hosts(path)) == 0
+    assert TrustedHosts([path]).reason_of("a.example") == ""
+
+
+def test_reading_is_bounded_in_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trusted_hosts, "MOST_LINES", 2)
+    path = tmp_path / "list.txt"
+    path.write_text("a.example\nb.example\nc.example\n")
+    assert [bool(TrustedHosts([path]).reason_of(f"{name}.example")) for name in "abc"] == [True, True, False]

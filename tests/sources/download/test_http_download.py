@@ -3,8 +3,10 @@
 from contextlib import nullcontext
 from email.message import Message
 from email.utils import formatdate
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
+from urllib.error import HTTPError, URLError
 from urllib.request import Request
 
 import pytest
@@ -106,13 +108,13 @@ class Answer:
     """A response in pieces."""
 
     def __init__(self, *pieces: bytes, length: str = "") -> None:
-        self._pieces = [*pieces, b""]
+        self.pieces = [*pieces, b""]
         self.headers = {"Content-Length": length} if length else {}
         self.chunked = False
 
     def read1(self, most: int) -> bytes:
         assert most == 65_536
-        return self._pieces.pop(0)
+        return self.pieces.pop(0)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,7 @@ def test_a_body_is_bounded_in_bytes_and_time(
 ) -> None:
     monkeypatch.setattr("time.monotonic", lambda: now)
     told: list[tuple[int, int]] = []
+    written = sum(map(len, answer.pieces))
 
     def saved() -> bytes:
         return http_download._save(cast("Any", answer), tmp_path / "body", most, 5.0, lambda *step: told.append(step))
@@ -148,6 +151,7 @@ def test_a_body_is_bounded_in_bytes_and_time(
         assert (tmp_path / "body").stat().st_mode & 0o777 == 0o600
         assert [total for _, total in told] == [4 if answer.headers.get("Content-Length") == "4" else 0] * len(told)
         assert [size for size, _ in told] == sorted({size for size, _ in told})
+        assert max([size for size, _ in told], default=0) == (tmp_path / "body").stat().st_size == written
 
 
 class Opened:
@@ -202,3 +206,57 @@ def test_a_request_names_the_copy_at_hand_and_its_answer_is_noted(
     sent = dict(request.header_items())
     assert sent.pop("User-agent").startswith("GatewayFilter/")
     assert sent == {"Accept-encoding": "gzip"} | conditions
+
+
+class Refusing:
+    """Fails to open anything."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def open(self, request: Request, timeout: float) -> Any:
+        raise self._error
+
+
+def status(code: int, retry_after: str = "") -> HTTPError:
+    headers = Message()
+    if retry_after:
+        headers["Retry-After"] = retry_after
+    return HTTPError("http://a.test/", code, "", headers, BytesIO())
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "told"),
+    [
+        (status(304), None, ""),
+        (status(503, "99"), TemporaryError, "http://a.test/ answers 503"),
+        (status(429), TemporaryError, "http://a.test/ answers 429"),
+        (status(300), SourceError, "http://a.test/ redirects too often or nowhere"),
+        (status(399), SourceError, "http://a.test/ redirects too often or nowhere"),
+        (status(299), SourceError, "http://a.test/ answers 299"),
+        (status(400), SourceError, "http://a.test/ answers 400"),
+        (status(404), SourceError, "http://a.test/ answers 404"),
+        (TimeoutError(), TemporaryError, "http://a.test/ took longer than 7 s"),
+        (URLError("no route"), TemporaryError, "cannot reach http://a.test/: no route"),
+        (URLError(OSError(111, "Connection refused")), TemporaryError, "cannot reach http://a.test/: Connection refused"),
+        (URLError(OSError("odd")), TemporaryError, "cannot reach http://a.test/: odd"),
+        (ConnectionResetError(), TemporaryError, "http://a.test/ was cut off: ConnectionResetError"),
+        (ValueError(), SourceError, "http://a.test/ is no web address"),
+    ],
+)
+def test_what_a_failure_means(
+    error: Exception, kind: type[SourceError] | None, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_download, "_opener", lambda: Refusing(error))
+
+    def tried() -> Validators | None:
+        return http_download._try("http://a.test/", tmp_path / "body", Validators(), 9, 7.0, None)
+
+    if kind is None:
+        assert tried() is None
+        return
+    with pytest.raises(SourceError) as raised:
+        tried()
+    assert (type(raised.value), str(raised.value)) == (kind, told)
+    if isinstance(raised.value, TemporaryError):
+        assert raised.value.retry_after_s == (99.0 if "503" in told else 0.0)
