@@ -132,7 +132,6 @@ class WarcArchive:
         if self._current is not None and not self._current.exists():
             self._current = None  # another process made room: new pages must not be written where other pages were
         if self._current is None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._current = self.folder / self._name("pages")
             self._hold(self._current)
         return self._current
