@@ -39,7 +39,8 @@ def read(text: str, list_format: ListFormat, action: ListAction = BLOCK) -> tupl
         ("ads.example.com A 0.0.0.0", ["ads.example.com"]),
         ("ads.example.com AAAA ::", ["ads.example.com"]),
         ("ads.example.com A 0.0.0.0\n  AAAA ::", ["ads.example.com", "ads.example.com"]),
-        ("ads.example.com CNAME .\n$ORIGIN example.net.\nb CNAME .", ["ads.example.com"]),
+        ("ads.example.com A 0.0.0.0\n  300 AAAA ::", ["ads.example.com", "ads.example.com"]),
+        ("ads.example.com CNAME .\n$ORIGIN example.net.\nb CNAME .\nb.example CNAME .", ["ads.example.com"]),
         ('ads.example.com TXT "a ; b"', []),
         ("; ads.example.com CNAME .", []),
     ],
@@ -48,6 +49,13 @@ def test_a_zone_blocks_names(line: str, keys: list[str]) -> None:
     assert read(HEAD + line, RPZ)[0] == keys
     if "rpz.local" not in line and "$ORIGIN" not in line:
         assert read(line, RPZ)[0] == keys  # without a head, as some publish it
+
+
+def test_zones_whose_names_are_not_relative() -> None:
+    soa = "rpz.local. IN SOA localhost. root.localhost. 1 2 3 4 5\n"
+    assert read(f"{soa}ads.example.com CNAME .\nb.example.com.rpz.local. CNAME .", RPZ)[0] == ["ads.example.com", "b.example.com"]
+    found, report = read("$ORIGIN rpz.local.\n@ CNAME .\nads.example.com CNAME .", RPZ)
+    assert (found, report.rejected) == (["ads.example.com"], 1)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ class RpzReader:
         Raises:
             RuleError: it is no policy for a name.
         """
-        if self._blocks and not self._depth and (found := _ORDINARY.fullmatch(text)) and all_ordinary([found[2]]):
+        plain = self._blocks and not self._depth and (self._origin == self._zone or not self._origin or not self._zone)
+        if plain and (found := _ORDINARY.fullmatch(text)) and all_ordinary([found[2]]):
             self._owner = (found[1] or "") + found[2]
             return [f".{found[2]}" if found[1] else found[2]]
         text = _COMMENT.sub(r"\1", text).strip()
