@@ -10,6 +10,7 @@ import pytest
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, crawl_worker, outcomes
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.errors import StoreError
 from gatewayfilter.interfaces import Priority
 from gatewayfilter.telemetry import Counters
@@ -275,3 +276,10 @@ async def test_a_transaction_that_fails_leaves_no_link_for_seen(error: Exception
     await crawl.until(failed.is_set)
     assert parse_url(origin.url("/x")).digest not in crawl.seen
     assert parse_url(origin.url("/a")).digest not in crawl.seen
+
+
+def test_pages_wait_for_their_host_until_half_the_places_are_taken() -> None:
+    worker = Crawl(settings=loopback_settings(concurrency=5)).worker
+    assert [worker._patience_s(busy) for busy in (0, 2, 3, 5)] == [PATIENCE_S] * 2 + [0.0] * 2
+    even = Crawl(settings=loopback_settings(concurrency=4)).worker
+    assert [even._patience_s(busy) for busy in (1, 2)] == [PATIENCE_S, 0.0]

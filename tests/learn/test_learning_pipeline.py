@@ -115,3 +115,26 @@ def test_images_are_worth_fetching_where_something_may_judge_them(
     both = LearningPipeline(CasinoClassify(), list_growth, counters, recognition=recognition, images=Pictures())
     assert [found and found.category for found in both.batch([page(b"a nude", content_type="image/png")])] == ["adult"]
     assert counters.as_dict()["images_known_bad"] == 1
+
+
+class Reader:
+    """Reads a page's text, and counts."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def text_of(self, page: Page) -> str:
+        self.read += 1
+        return page.body.decode(errors="replace")
+
+
+def test_texts_are_read_of_harmful_pages_alone(store: Store, list_growth: ListGrowth, counters: Counters) -> None:
+    reader = Reader()
+    recognition = Recognition(store.fingerprints, ContentIds(b"k" * 32), str)
+    sink = LearningPipeline(CasinoClassify(), list_growth, counters, recognition=recognition, read_text=reader)
+    read = []
+    for body in (b"! not readable", b"<p>bread", b"<p>casino", b"<p>bread", b"<p>casino"):
+        sink.page(page(body))
+        read.append(reader.read)
+    assert read == [0, 0, 1, 1, 1], "and once of each content"
+    assert counters.as_dict() == {"pages_skipped": 1, "pages_harmless": 2, "pages_harmful": 2, "fingerprint_hits": 2}

@@ -34,6 +34,17 @@ def test_lines_are_numbered_wherever_blocks_end(tmp_path: Path, monkeypatch: pyt
     assert numbers(source_file(tmp_path / "blank", "\na.test\n\n\na.test"), "a.test") == [2, 5]
 
 
+@pytest.mark.parametrize("block", [7, 25, 64])
+def test_lines_after_one_that_is_cut_are_found_wherever_blocks_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(search, "_SEARCHED_AT_ONCE", block)
+    monkeypatch.setattr(search, "MAX_LINE_LENGTH", 20)
+    names = [f"site{number}.example" for number in range(20)]
+    item = source_file(tmp_path / "list", "x" * 90 + "\n" + "\n".join(names) + "\n" + "y" * 21 + "\na.test\n")
+    assert [numbers(item, name) for name in (*names, "a.test")] == [[number] for number in (*range(2, 22), 23)]
+
+
 def test_a_longer_name_is_no_hit_and_a_subdomain_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 

@@ -249,3 +249,15 @@ def test_pins_survive_a_torn_note_and_are_written_together_in_time(tmp_path: Pat
     assert len((tmp_path / "pins.jsonl").read_text().splitlines()) == 1
     book.drop_expired(1e12)
     assert len(book) == 0
+
+
+def test_a_segment_is_held_while_a_process_has_it(tmp_path: Path) -> None:
+    segment = tmp_path / "pages"
+    assert not archive_module._is_held(segment)
+    segment.touch()
+    for _ in range(2):
+        assert not archive_module._is_held(segment)
+    with segment.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        assert archive_module._is_held(segment)
+    assert not archive_module._is_held(segment)

@@ -7,9 +7,9 @@ import pytest
 import trustme
 import zstandard
 
-from gatewayfilter.crawl.fetch.fetcher import Fetcher
+from gatewayfilter.crawl.fetch.fetcher import Fetcher, _reason
 from gatewayfilter.crawl.fetch.politeness import Politeness
-from gatewayfilter.crawl.net.fetch_errors import RefusedError, UnreachableError
+from gatewayfilter.crawl.net.fetch_errors import BadAnswerError, RefusedError, UnreachableError
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.urls import Url, parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
@@ -156,3 +156,25 @@ async def test_names_and_ports_that_do_not_answer(fetcher: Fetcher, origin: Orig
         await fetcher.fetch(parse_url(f"http://127.0.0.1:{port}/"))
     with pytest.raises(UnreachableError, match="resolved"):
         await fetcher.fetch(parse_url("http://no-such-host.invalid/"))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(111, "Connect call failed ('192.0.2.1', 80)"), "Connection refused"),
+        (OSError(None, "no such name"), "no such name"),
+        (OSError(), "unknown reason"),
+    ],
+)
+def test_the_reason_of_a_failure_is_the_systems(error: OSError, reason: str) -> None:
+    assert _reason(error) == reason
+
+
+async def test_five_redirects_are_followed_and_no_more(origin: Origin, fetcher: Fetcher) -> None:
+    for number in range(6):
+        origin.answers[f"/{number}"] = reply(b"", f"Location: /{number + 1}", status="302 Found")
+    origin.answers["/6"] = reply(TEXT)
+    page = await fetcher.fetch(parse_url(origin.url("/1")))
+    assert (page.url, page.final_url, page.body) == (origin.url("/1"), origin.url("/6"), TEXT)
+    with pytest.raises(BadAnswerError, match="more than 5 redirects"):
+        await fetcher.fetch(parse_url(origin.url("/0")))

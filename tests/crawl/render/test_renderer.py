@@ -3,6 +3,8 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -233,3 +235,18 @@ async def test_the_worker_judges_what_the_browser_saw(origin: Origin) -> None:
         (outcome,) = await ForegroundCrawl(CrawlContext(FakeFrontier(), sink, settings, Counters())).run([origin.url("/shop")])
         assert outcome.status == 200
         assert (b"built casino" in sink.pages[0].body) is (rule == "auto")
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "may"),
+    [
+        ("http://site.test/page", "fetch", True),
+        ("http://site.test/page", "image", False),
+        ("http://site.test/logout", "fetch", False),
+        ("http://site.test/logout", "script", True),
+        ("http://[", "fetch", False),
+        ("http://[", "script", False),
+    ],
+)
+def test_what_a_page_may_load(address: str, kind: str, *, may: bool) -> None:
+    assert Renderer._may_load(cast("Renderer", SimpleNamespace(_settings=CrawlSettings())), address, kind) is may

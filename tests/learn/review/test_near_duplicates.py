@@ -139,3 +139,31 @@ def test_the_index_agrees_with_the_comparison_of_titles(parts: Parts) -> None:
             and are_alike(title, simhash(text), outline.title, outline.simhash)
         ]
         assert found == (expected[0] if expected else None), title
+
+
+def test_the_text_of_a_page_is_read_only_where_a_title_is_similar(parts: Parts) -> None:
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    parts.now += 100
+    read: list[str] = []
+
+    def text() -> str:
+        read.append("text")
+        return f"{TITLE}\n{BODY}"
+
+    half = "Golden Reef: pl"  # 12 letters: 11 of the 20 pairs
+    for title, times in (("Golden parachutes of a large company", 0), ("Reef", 0), ("Golden Re", 0), (half, 1), (TITLE, 2)):
+        parts.near_duplicates.find(title, text)
+        assert len(read) == times, title
+
+
+def test_tasks_are_read_every_half_minute_and_notes_are_bounded(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    near = parts.near_duplicates
+    assert near.find(TITLE, str) is None
+    parts.look("http://one.example/", f"{TITLE}\n{BODY} casino")
+    parts.now -= 100
+    for later_s, found in ((29.9, False), (0.1, True)):
+        parts.now += later_s
+        assert (near.find(TITLE, lambda: f"{TITLE}\n{BODY}") is not None) is found
+    for number in range(257):
+        near.note(f"http://{number}.example/")
+    assert [near.take(f"http://{number}.example/") for number in (0, 1, 256, 1)] == [False, True, True, False]

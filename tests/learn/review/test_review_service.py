@@ -244,3 +244,19 @@ def test_images_are_judged_by_whoever_is_plugged_in(store: Store) -> None:
         "b.example/": ListAction.ALLOW,
     }
     assert counters.as_dict() == {"pages_harmful": 1, "pages_harmless": 1, "pages_skipped": 1}
+
+
+def test_each_decision_is_the_verdict_of_the_pages_addresses(world: World) -> None:
+    world.visit(URL, final_url="http://other.example/")
+
+    def verdicts() -> list[tuple[str, float | None]]:
+        found = [world.store.verdicts.find(url) for url in (URL, "http://other.example/")]
+        return [(known[0].category, known[0].certainty) for known in found if known is not None]
+
+    assert verdicts() == [("gambling", None)] * 2
+    world.desk.reject(1, "ada")
+    assert verdicts() == [("", 0.0)] * 2
+    world.desk.undo(1, "ada")
+    assert verdicts() == [("gambling", None)] * 2
+    world.desk.change(1, "fraud", "ada")
+    assert verdicts() == [("fraud", 1.0)] * 2

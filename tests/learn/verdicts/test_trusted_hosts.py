@@ -4,6 +4,8 @@ import logging
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -163,3 +165,37 @@ def test_reading_is_bounded_in_lines(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "list.txt"
     path.write_text("a.example\nb.example\nc.example\n")
     assert [bool(TrustedHosts([path]).reason_of(f"{name}.example")) for name in "abc"] == [True, True, False]
+
+
+def test_files_are_looked_at_every_five_seconds_and_read_one_at_a_time(ranked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, begun = [0.0], list[dict[str, Any]]()
+
+    class Thread:
+        """Is begun, and runs when the test says so."""
+
+        def __init__(self, **given: Any) -> None:
+            begun.append(given)
+
+        def start(self) -> None:
+            assert begun[-1]["daemon"] is True
+
+    monkeypatch.setattr(trusted_hosts, "threading", SimpleNamespace(Thread=Thread, Lock=threading.Lock))
+    trusted = TrustedHosts([ranked], clock=lambda: now[0])
+
+    def look(at: float, content: str = "") -> int:
+        if content:
+            ranked.write_text(content)
+        now[0] = at
+        trusted.reason_of("any.example")
+        return len(begun)
+
+    assert look(4.9, "1,first.example\n") == 0
+    assert look(5.0) == 1
+    assert look(10.0, "1,second.example\n2,more.example\n") == 1, "the first reading has not ended"
+    begun[0]["target"](*begun[0]["args"])
+    assert trusted.reason_of("second.example")
+    assert look(10.1) == 2, "what changed meanwhile is read again"
+    begun[1]["target"](*begun[1]["args"])
+    assert look(15.1) == 2
+    assert look(20.0, "1,third.example\n") == 2
+    assert look(20.1) == 3

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 import trustme
 from mitmproxy import certs
+from mitmproxy.connection import Client
+from mitmproxy.proxy.context import Context
 from mitmproxy.test import taddons
 
 from gatewayfilter.certificates.authority import ensure_ca
@@ -187,3 +189,34 @@ def test_a_full_table_drops_its_older_half() -> None:
     assert list(table) == [2, 3, 4]
     table[2] = "y"
     assert len(table) == 3
+
+
+def test_a_certificate_is_that_of_the_name_of_each_connection(tmp_path: Path) -> None:
+    ensure_ca(tmp_path)
+    now = [time.time()]
+    addon = GatewayTlsConfig(now=lambda: now[0])
+    with taddons.context(addon) as set_up:
+        set_up.configure(addon, confdir=str(tmp_path))
+
+        def leaf(sni: str | None, address: tuple[str, int] | None = ("192.0.2.9", 443)) -> Any:
+            made = Context(Client(peername=("192.0.2.7", 1), sockname=("192.0.2.1", 8080), sni=sni), set_up.options)
+            made.server.address = address
+            return addon._leaf(made)
+
+        def names(found: Any) -> set[str]:
+            return {str(name.value) for name in found.entry.cert.altnames}
+
+        first, second, nameless = leaf("a.example"), leaf("b.example"), leaf(None)
+        assert ("a.example" in names(first), "b.example" in names(first)) == (True, False)
+        assert ("a.example" in names(second), "b.example" in names(second)) == (False, True)
+        assert "a.example" not in names(nameless)
+        assert leaf("a.example") is first
+        assert leaf("a.example", None) is not first
+        now[0] = first.ends - 1
+        assert leaf("a.example") is first
+        now[0] = first.ends
+        assert leaf("a.example").entry is not first.entry
+        now[0] = second.begins
+        assert leaf("b.example") is second
+        now[0] = second.begins - 1
+        assert leaf("b.example").entry is not second.entry

@@ -28,6 +28,7 @@ def test_neighbours_reach_the_engine() -> None:
     follower = NeighbourFollower(found, lambda: {"10.0.0.7": MAC})
     follower.start()
     follower.stop()
+    assert not follower._thread.is_alive()
     assert (client_at(found, "10.0.0.7"), client_at(found, "10.0.0.8")) == ("tablet", "")
 
 

@@ -97,3 +97,28 @@ def test_what_one_client_has_ready_makes_no_others_wait(now: list[float]) -> Non
     many = turns_of(**{f"client{number}": range(number * 10, number * 10 + 10) for number in range(100)})
     many.take([(descriptor, READ) for descriptor in range(1000)])
     assert many.spread_s == pytest.approx((600 - 30) * 0.0005)
+
+
+def test_who_waits_longest_comes_first_and_who_is_new_last(now: list[float]) -> None:
+    turns = turns_of(**{name: range(place, place + 1) for place, name in enumerate("abcdefg")})
+    turns._each_s = 0.005  # four in a turn
+
+    def served(*descriptors: int) -> list[int]:
+        return [descriptor for descriptor, _ in turns.take([(descriptor, READ) for descriptor in descriptors])]
+
+    assert served(0, 1, 2, 3, 4, 5) == [0, 1, 2, 3]
+    assert served(6, 0, 1, 2, 3, 4, 5) == [4, 5, 0, 1]
+    assert served(6, 0, 1, 2, 3, 4, 5) == [2, 3, 6, 0]
+
+
+def test_the_time_of_a_turn_counts_and_that_of_a_rest_does_not(now: list[float]) -> None:
+    turns = turns_of(one=range(10))
+    turns.take([(500, READ)])
+    now[0] += 0.01
+    turns.take([(500, READ)])
+    assert turns._each_s == pytest.approx(0.0005 + 0.2 * (0.01 - 0.0005))
+    known = turns._each_s
+    turns.rest()
+    now[0] += 100.0
+    turns.take([(500, READ)])
+    assert turns._each_s == known

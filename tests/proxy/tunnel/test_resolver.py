@@ -145,3 +145,13 @@ async def test_a_failure_holds_no_longer_for_open_connections(asked: Asked, cloc
     clock.now = 2.0
     assert known_addresses(loop, "bad.example", 443, is_open=True) is None
     assert asked.names == ["bad.example"]
+
+
+async def test_the_oldest_answer_is_forgotten_first(asked: Asked, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.tunnel.resolver._MOST_KEPT", 3)
+    await look_up("a")
+    await look_up("b")
+    clock.now = 10.0
+    for name in ("a", "c", "d", "a"):  # the answer for `b` is the oldest
+        await look_up(name)
+    assert asked.names == ["a", "b", "a", "c", "d"]

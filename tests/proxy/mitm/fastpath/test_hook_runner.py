@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from mitmproxy.connection import Server
 from mitmproxy.proxy import commands, events
 
-from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner
+from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner, free
 
 ONE, OTHER = Server(address=("a.example", 80)), Server(address=("b.example", 80))
 
@@ -58,3 +59,24 @@ def send(data: bytes, to: Server = ONE) -> commands.SendData:
 def test_pieces(found: tuple[commands.Command, ...], want: list[object], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, "mitmproxy.proxy.server")
     assert sent(*found) == want
+
+
+class Part:
+    """A layer among others."""
+
+    def __init__(self) -> None:
+        self.context = SimpleNamespace(layers=[])
+
+
+def test_the_layers_of_a_connection_that_has_ended_are_freed() -> None:
+    outer, middle, inner = Part(), Part(), Part()
+    outer.context.layers += [outer, middle]
+    middle.context.layers += [outer, inner]
+    top = Top()
+    top.context = SimpleNamespace(layers=[outer])  # type: ignore[assignment]
+    free(object())
+    runner = HookRunner(cast("Any", top), cast("CachedAddonManager", NoAddons()))
+    context = runner.context
+    free(runner)
+    assert [vars(part) for part in (outer, middle, inner)] == [{}, {}, {}]
+    assert context.layers == []

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayfilter.proxy.mitm.fastpath.http2.request import _is_plain
 from tests.proxy.mitm.fastpath.http2.frame_script import BothWays, Script
 from tests.proxy.mitm.fastpath.http2.message_shapes import REQUESTS
 
@@ -16,3 +17,16 @@ def test_any_request(name: str, both_ways: BothWays) -> None:
     if short:
         assert taken >= 4
         assert [frame[1] for frame in sent[0] if frame[0] == "head"] == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("fields", "plain"),
+    [
+        ((), True),
+        (((b"accept", b"*/*"), (b"x-expect", b"1")), True),
+        (((b"accept", b"*/*"), (b"expect", b"100-continue")), False),
+        (((b"Accept", b"*/*"),), False),
+    ],
+)
+def test_what_a_hook_may_add(fields: tuple[tuple[bytes, bytes], ...], *, plain: bool) -> None:
+    assert _is_plain(fields) is plain
