@@ -120,7 +120,8 @@ def test_a_page_counts_once_for_a_phrase_and_lines_stand_alone() -> None:
 
 def test_words_that_count_for_nothing_propose_nothing() -> None:
     rejected = task("casino royale film", "casino")
-    for hit in (Evidence("casino", "gambling", -1.0, "main", 0), Evidence("casino", "ads", 10.0, "main", 0)):
+    for weight, category in ((-1.0, "gambling"), (0.0, "gambling"), (10.0, "ads")):
+        hit = Evidence("casino", category, weight, "main", 0)
         other = replace(rejected, classification=replace(rejected.classification, evidence=(hit,)))
         assert propose([other], []) == []
 

@@ -132,3 +132,10 @@ def test_an_entry_has_the_certainty_to_four_digits_and_says_why_it_does_not_bloc
     assert waiting.detail.startswith("not blocked, waits for a person: gambling, ")
     assert doubtful.detail.startswith("not blocked, in doubt: gambling, ")
     assert [entry.expires_at - NOW for entry in (blocked, waiting, doubtful)] == [30 * DAY_S, 30 * DAY_S, 7 * DAY_S]
+
+
+@pytest.mark.parametrize(("expires_at", "action"), [(NOW, ListAction.ALLOW), (NOW + 1, ListAction.BLOCK)])
+def test_a_decision_stands_until_it_expires(expires_at: float, action: ListAction, store: Store, list_growth: ListGrowth) -> None:
+    made = list_growth.learn(page("http://play.example/"), HARMFUL)
+    store.lists.put_learned([replace(made, detail=f"score 42.0{CONFIRMED}", expires_at=expires_at)])
+    assert list_growth.learn(page("http://play.example/"), HARMLESS).action is action

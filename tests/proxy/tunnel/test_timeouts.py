@@ -51,7 +51,7 @@ async def test_one_that_is_due_may_lift_the_others() -> None:
 
 
 async def test_what_has_a_limit_is_told() -> None:
-    limits: Deadlines[str] = Deadlines(asyncio.get_running_loop(), 60.0, str)
+    limits: Deadlines[str] = Deadlines(asyncio.get_running_loop(), 60.0, lambda _: None)
     limits.add("a")
     assert ("a" in limits, "b" in limits, len(limits)) == (True, False, 1)
     limits.close()
