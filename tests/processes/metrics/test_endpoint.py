@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import signal
+import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
 
-from gatewayfilter.config import load
+from gatewayfilter.config import Settings, load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.processes.metrics import endpoint
 from gatewayfilter.processes.metrics.endpoint import MAX_CONNECTIONS, MetricsEndpoint
@@ -74,11 +78,75 @@ async def test_slow_clients_and_too_many(port: int, monkeypatch: pytest.MonkeyPa
         writer.write(b"GET /met")
     await asyncio.sleep(0.1)
     assert await ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n") == ""
+    reader, writer = held.pop()  # the last of those that are served
+    writer.write(b"rics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 200")
+    writer.close()
     for reader, writer in held:
         with suppress(ConnectionError):
             assert await reader.read() == b""
         writer.close()
     assert (await ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")).startswith("HTTP/1.1 200")
+
+
+def test_it_serves_and_exports_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[Any]()
+    polls = [None, None, signal.SIGTERM]
+
+    class Collector:
+        def __init__(self, folder: Path) -> None:
+            assert folder == tmp_path / "run"
+
+        def poll(self) -> None:
+            done.append("poll")
+            if (number := polls.pop(0)) is not None:
+                signal.raise_signal(number)
+
+    class Exporter:
+        def __init__(self, _: object, url: str) -> None:
+            done.append(url)
+
+        def export(self) -> bool:
+            done.append("export")
+            return False
+
+    monkeypatch.setattr(endpoint, "StatusCollector", Collector)
+    monkeypatch.setattr(endpoint, "OtlpExporter", Exporter)
+    monkeypatch.setattr(endpoint, "_POLL_S", 0.01)
+    monkeypatch.setattr(endpoint, "begin_child", done.append)
+    before = signal.getsignal(signal.SIGTERM)
+    chosen: dict[str, Any] = {"otlp": "http://127.0.0.1:4318", "otlp_every_s": 3600, "listen": "127.0.0.1:0"}
+    try:
+        for metrics in (chosen, {"listen": "127.0.0.1:0"}):
+            settings = Settings.model_validate({"data_dir": tmp_path, "metrics": metrics})
+            endpoint.run_metrics(settings)
+            assert done[0] is settings
+            assert done.count("poll") == 3
+            assert done.count("export") == done.count("http://127.0.0.1:4318") == ("otlp" in metrics)
+            done.clear()
+            polls[:] = [None, None, signal.SIGTERM]
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            chosen["listen"] = f"127.0.0.1:{taken.getsockname()[1]}"
+            with pytest.raises(SystemExit) as ended:
+                endpoint.run_metrics(Settings.model_validate({"data_dir": tmp_path, "metrics": chosen}))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 2
+
+
+def test_exports_follow_each_other_at_their_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[object]()
+
+    async def sleep(pause_s: float) -> None:
+        done.append(pause_s)
+        if len(done) == 4:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(endpoint, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    exporter = SimpleNamespace(export=lambda: done.append("export"))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(endpoint._export_regularly(cast("Any", exporter), 15.0))
+    assert done == ["export", 15.0] * 2
 
 
 @pytest.mark.parametrize("value", ["9190", "host", "::1:9190", "127.0.0.1:99999"])

@@ -125,6 +125,16 @@ def test_restarts_come_later_and_later(clock: list[float], lives_s: float, delay
         assert FakeHandle.made[number].done == ["close"]
 
 
+def test_it_is_due_at_the_moment_that_was_planned(clock: list[float]) -> None:
+    child = child_of()
+    child.start()
+    FakeHandle.made[0].alive = False
+    child.reap()
+    clock[0] = child._restart_at
+    assert child.wait_s() == 0.0
+    assert child.restart_if_due() is True
+
+
 def test_a_start_that_fails_is_tried_again(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     child = child_of(beats=True)
     monkeypatch.setattr(FakeHandle, "fails", True)

@@ -2,16 +2,20 @@
 
 import asyncio
 import logging
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import ConfigError, StoreError
 from gatewayfilter.processes import crawler
+from gatewayfilter.processes.supervision import child_setup
 from gatewayfilter.processes.supervision.child_setup import ending_with_a_sentence
 
 
@@ -71,3 +75,44 @@ def test_a_crash_leaves_the_functions_in_the_log(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGSEGV
     assert "in crash" in ended.stderr
     assert "a secret" not in ended.stderr
+
+
+def test_a_child_follows_its_parent_and_leaves_interrupts_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[Any]()
+    parent: Any = SimpleNamespace(sentinel=7)
+    monkeypatch.setattr(child_setup, "set_up_logging", lambda *given: done.append(given))
+    monkeypatch.setattr("gatewayfilter.processes.supervision.child_setup.faulthandler.enable", done.append)
+    monkeypatch.setattr("gatewayfilter.processes.supervision.child_setup.signal.signal", lambda *given: done.append(given))
+    monkeypatch.setattr("gatewayfilter.processes.supervision.child_setup.multiprocessing.parent_process", lambda: parent)
+    monkeypatch.setattr(child_setup, "wait", done.append)
+    monkeypatch.setattr("gatewayfilter.processes.supervision.child_setup.os.kill", lambda *given: done.append(given))
+
+    def thread(**facts: Any) -> Any:
+        assert facts["daemon"] is True, "it ends with the process"
+        return SimpleNamespace(start=lambda: facts["target"](*facts["args"]))
+
+    monkeypatch.setattr("gatewayfilter.processes.supervision.child_setup.threading.Thread", thread)
+    settings = Settings()
+    begun = [(settings.log.level, settings.log.format), 2, (signal.SIGINT, signal.SIG_IGN)]
+    child_setup.begin_child(settings)
+    assert done == [*begun, [7], (os.getpid(), signal.SIGTERM)], "at the end of its parent it ends itself"
+    done.clear()
+    parent = None
+    child_setup.begin_child(settings)
+    assert done == begun
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "memory has run out"),
+        (RuntimeError("can't start new thread"), "no further thread can be started: memory or processes have run out"),
+        (RuntimeError("a bug"), ""),
+        (ExceptionGroup("tasks", [ConfigError("why"), KeyError("a bug")]), ""),
+    ],
+)
+def test_what_ends_a_process_without_a_traceback(error: Exception, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SystemExit if told else type(error)) as ended, ending_with_a_sentence():
+        raise error
+    assert caplog.messages == ([told] if told else [])
+    assert not told or cast("SystemExit", ended.value).code == 2

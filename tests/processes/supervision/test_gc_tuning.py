@@ -3,8 +3,12 @@
 import platform
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
+
+from gatewayfilter.processes.supervision import gc_tuning
 
 PROGRAM = """
 import collections, gc, sys, weakref
@@ -81,3 +85,32 @@ def test_memory_between_what_is_in_use_goes_back() -> None:
     assert freed > 0.9 * full, "the C library gives it back by itself: giving back is of no use any more"
     assert after < 0.6 * full
     assert (given, alive) == (1, 0)
+
+
+def test_objects_of_the_start_are_frozen_before_collections_come_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[object]()
+    monkeypatch.setattr(gc_tuning, "gc", SimpleNamespace(
+        collect=lambda: done.append("collect"), freeze=lambda: done.append("freeze"),
+        set_threshold=lambda *given: done.append(given),
+    ))  # fmt: skip
+    gc_tuning.freeze_startup()
+    assert done == ["collect", "freeze", (2000, 5, 2), "collect"]
+
+
+def test_memory_is_given_back_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[object]()
+    pauses = [False, False, True]
+    stop = threading.Event()
+
+    def wait(pause_s: float) -> bool:
+        done.append(pause_s)
+        return pauses.pop(0)
+
+    monkeypatch.setattr(stop, "wait", wait)
+    monkeypatch.setattr(gc_tuning, "give_back", lambda: done.append("give back"))
+    gc_tuning.trim_regularly(stop)
+    for thread in threading.enumerate():
+        if thread.name == "give-back" and pauses:
+            assert thread.daemon
+            thread.join(10)
+    assert done == [20.0, "give back", 20.0, "give back", 20.0]
