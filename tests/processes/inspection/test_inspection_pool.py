@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -255,9 +255,11 @@ def test_frames_hold_a_page_and_its_judgement() -> None:
 def test_the_process_ends_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     done = list[object]()
 
+    started = SimpleNamespace(start=lambda: done.append("start"))
+
     def process(**facts: object) -> object:
         done.append(facts)
-        return SimpleNamespace(start=lambda: done.append("start"))
+        return started
 
     def context(method: str) -> object:
         done.append(method)
@@ -267,6 +269,6 @@ def test_the_process_ends_with_the_program(monkeypatch: pytest.MonkeyPatch) -> N
     settings = Settings()
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        client._start(settings, theirs)
+        assert cast("object", client._start(settings, theirs)) is started
     facts = {"target": client._inspector, "args": (settings, theirs), "name": "inspector", "daemon": True}
     assert done == ["spawn", facts, "start"]

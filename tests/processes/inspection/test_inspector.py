@@ -1,5 +1,7 @@
 """The process that looks at pages while their clients wait judges and learns as the learner does."""
 
+import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,11 +9,13 @@ import pytest
 
 from gatewayfilter.classify import ReloadingClassifier
 from gatewayfilter.config import Settings
-from gatewayfilter.errors import ClassifyError, ConfigError
-from gatewayfilter.interfaces import Page
+from gatewayfilter.errors import ClassifyError, ConfigError, StoreError
+from gatewayfilter.interfaces import Page, PassedResponse
 from gatewayfilter.model import Classification
 from gatewayfilter.processes.inspection import inspector
+from gatewayfilter.processes.inspection.frames import LENGTHS, pack_request, unpack_answer
 from gatewayfilter.settings import ClassifySettings
+from gatewayfilter.store import Store
 from gatewayfilter.wiring import open_store, words_in_use
 
 PAGE = Page("http://shop.example/", "http://shop.example/", 200, {"content-type": "text/html"}, b"<p>Bread and butter")
@@ -107,3 +111,112 @@ def test_settings_that_fail_the_second_look_are_tried_again(settings: Settings, 
     learning.finish()
     assert learning._second_look is look
     assert [store is None for store in tried] == [True, False, False]
+
+
+def test_the_last_judgements_are_kept_and_no_more(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspector, "_MOST_TO_LEARN", 3)
+    judge = inspector._Remembering(settings)
+    pages = [replace(PAGE, final_url=f"http://casino.example/{number}") for number in range(5)]
+    for page in pages:
+        assert judge.judge(page) is not None
+    assert [known[0] for known in judge._recent.values()] == pages[2:]
+    assert judge.judge(replace(PAGE, headers={"content-type": "video/mp4"})) is None
+
+
+class Learned:
+    """Stands in for the pipeline: what it was given, and its failures."""
+
+    def __init__(self) -> None:
+        self.urls = list[str]()
+        self.errors: dict[str, Exception] = {}
+
+    def page(self, page: Page) -> None:
+        if (error := self.errors.get(page.url)) is not None:
+            raise error
+        self.urls.append(page.url)
+
+
+def test_urls_that_no_crawler_may_fetch_are_not_learned(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    learned, closed = Learned(), list[Store | None]()
+    monkeypatch.setattr(Store, "close", closed.append)
+    monkeypatch.setattr(inspector, "learning_sink", lambda *_, **__: learned)
+    monkeypatch.setattr(inspector, "may_crawl", lambda url, _: "its port" * (url.host == "private.example"))
+    learned.errors = {"http://full.example/": StoreError("the disk is full"), "http://bug.example/": KeyError("bug")}
+    learning = inspector._Learning(settings, inspector._Remembering(settings))
+    assert learning._thread.daemon
+    for host in ("a", "private", "full", "bug", "b"):
+        learning.take(replace(PAGE, url=f"http://{host}.example/"))
+    learning.finish()
+    assert learned.urls == ["http://a.example/", "http://b.example/"]
+    assert "the disk is full; an inspected page is not learned" in caplog.text
+    assert "learning a page failed" in caplog.text
+    assert closed == [learning._store]
+
+
+def test_more_than_it_can_learn_is_passed_over(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(inspector, "_MOST_TO_LEARN", 2)
+    monkeypatch.setattr(inspector._Learning, "_run", lambda _: None)  # it learns nothing yet
+    learning = inspector._Learning(settings, inspector._Remembering(settings))
+    for _ in range(3):
+        learning.take(PAGE)
+    assert learning._queue.qsize() == 2
+    assert caplog.messages == ["too much to learn at once; a page is passed over"]
+
+
+class Judged:
+    """Stands in for what learns and judges."""
+
+    made: list["Judged"]
+
+    def __init__(self, *_: object) -> None:
+        self.taken = list[str]()
+        self.finished = False
+        self.made.append(self)
+
+    def verdict(self, page: Page) -> Classification | None:
+        return None if page.url.endswith("none") else Classification("gambling", 30.0, float(len(page.body)))
+
+    def take(self, page: Page) -> None:
+        self.taken.append(page.url)
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+def test_pages_are_answered_in_turn_and_public_ones_learned(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[object]()
+    monkeypatch.setattr(Judged, "made", [], raising=False)
+    monkeypatch.setattr(inspector, "_Learning", Judged)
+    monkeypatch.setattr(inspector, "begin_child", begun.append)
+    monkeypatch.setattr("gatewayfilter.processes.inspection.inspector.signal.signal", lambda *given: begun.append(given))
+    html = {"content-type": "text/html"}
+    asked = [
+        PassedResponse("http://a.example/", 200, html, b"12345", True),
+        PassedResponse("http://b.example/", 200, html, b"123", False),
+        PassedResponse("http://c.example/none", 200, html, b"123", True),
+        PassedResponse("http://d.example/", 200, {**html, "content-encoding": "gzip"}, b"broken", True),
+    ]
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(b"".join(pack_request(number, response) for number, response in enumerate(asked)))
+        ours.shutdown(socket.SHUT_WR)
+        inspector.run_inspector(settings, theirs)
+        with ours.makefile("rb") as stream:
+            answers = []
+            while lengths := stream.read(LENGTHS.size):
+                number, head, _ = LENGTHS.unpack(lengths)
+                answers.append((number, unpack_answer(stream.read(head))))
+    assert [number for number, _ in answers] == [0, 1, 2, 3]
+    assert [None if found is None else found.limit for _, found in answers] == [5.0, 3.0, None, None]
+    assert begun == [settings, (signal.SIGTERM, signal.SIG_DFL)]
+    (learning,) = Judged.made
+    assert (learning.taken, learning.finished) == (["http://a.example/"], True)
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(LENGTHS.pack(1, 4, 0) + b"no j")
+        inspector.run_inspector(settings, theirs)  # ends as well
+    assert Judged.made[1].finished
