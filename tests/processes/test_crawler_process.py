@@ -127,6 +127,7 @@ def test_what_waits_in_journals_of_crawlers_that_are_no_more(
     assert adopt_backlogs(Settings(data_dir=tmp_path / "none")) == 0
 
 
+@pytest.mark.timeout(30)
 def test_it_tells_of_itself_and_writes_its_counts_every_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -150,6 +150,7 @@ class Server:
         self.ended = True
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("fails", [False, True])
 def test_it_serves_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, fails: bool) -> None:
     process, stop, _ = made(tmp_path, monkeypatch, **PUBLISHER)

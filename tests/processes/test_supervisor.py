@@ -160,6 +160,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     return Made(tmp_path, monkeypatch)
 
 
+@pytest.mark.timeout(30)
 def test_from_the_start_to_a_signal(made: Made, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir(parents=True, exist_ok=True)

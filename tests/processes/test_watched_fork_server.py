@@ -137,6 +137,13 @@ def test_imports_are_awaited_by_a_process_that_does_nothing(machine: Machine, ca
     assert done[4:] == [fork_servers._do_nothing]
 
 
+def test_a_look_does_not_wait(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = watched(machine)
+    waits = list[float]()
+    monkeypatch.setattr(fork_servers, "wait", lambda _, timeout_s: waits.append(timeout_s))
+    assert (found.ready, found.replace_if_ended(), waits) == (True, False, [0, 0])
+
+
 def test_without_pidfds_no_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fork_servers, "_open_pidfd", lambda: -1)
     found = WatchedForkServer(cast("ForkServerContext", None))

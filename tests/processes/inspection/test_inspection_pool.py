@@ -234,8 +234,9 @@ async def test_the_end(running: Running) -> None:
     await asyncio.to_thread(running.pool.stop)
     assert process.done == ["join 1", "terminate"]
     assert running.pool._keeper is not None
-    with pytest.raises(asyncio.CancelledError):
-        await running.pool._keeper
+    async with asyncio.timeout(10):
+        with pytest.raises(asyncio.CancelledError):
+            await running.pool._keeper
     assert running.pool.pid is None
     InspectionPool(Settings()).stop()
 

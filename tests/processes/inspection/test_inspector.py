@@ -140,7 +140,7 @@ def test_urls_that_no_crawler_may_fetch_are_not_learned(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     learned, closed = Learned(), list[Store | None]()
-    monkeypatch.setattr(Store, "close", closed.append)
+    monkeypatch.setattr(Store, "close", lambda store: closed.append(store))
     monkeypatch.setattr(inspector, "learning_sink", lambda *_, **__: learned)
     monkeypatch.setattr(inspector, "may_crawl", lambda url, _: "its port" * (url.host == "private.example"))
     learned.errors = {"http://full.example/": StoreError("the disk is full"), "http://bug.example/": KeyError("bug")}

@@ -59,6 +59,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     sys.setswitchinterval(interval)
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_what_is_set_until_a_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: list[str], number: signal.Signals

@@ -89,6 +89,7 @@ async def test_slow_clients_and_too_many(port: int, monkeypatch: pytest.MonkeyPa
     assert (await ask(port, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")).startswith("HTTP/1.1 200")
 
 
+@pytest.mark.timeout(30)
 def test_it_serves_and_exports_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = list[Any]()
     polls = [None, None, signal.SIGTERM]
