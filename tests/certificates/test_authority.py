@@ -129,6 +129,7 @@ def test_an_authority_in_use_is_put_back_unless_it_was_renewed(tmp_path: Path) -
     assert kept.put_back()
     assert use_ca(folder).fingerprint == made.fingerprint
     assert (folder / CA_FILE).stat().st_mode & 0o777 == 0o600
+    assert folder.stat().st_mode & 0o777 == 0o700
     shutil.rmtree(folder)
     renewed = ensure_ca(folder)
     assert not kept.put_back()

@@ -109,6 +109,7 @@ def test_settings_that_fail_the_second_look_are_tried_again(settings: Settings, 
     learning.take(PAGE)
     learning.take(PAGE)
     learning.finish()
+    learning._thread.join(60)
     assert learning._second_look is look
     assert [store is None for store in tried] == [True, False, False]
 
@@ -140,7 +141,7 @@ def test_urls_that_no_crawler_may_fetch_are_not_learned(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     learned, closed = Learned(), list[Store | None]()
-    monkeypatch.setattr(Store, "close", lambda store: closed.append(store))
+    monkeypatch.setattr(Store, "close", lambda store: closed.append(store))  # noqa: PLW0108  a method
     monkeypatch.setattr(inspector, "learning_sink", lambda *_, **__: learned)
     monkeypatch.setattr(inspector, "may_crawl", lambda url, _: "its port" * (url.host == "private.example"))
     learned.errors = {"http://full.example/": StoreError("the disk is full"), "http://bug.example/": KeyError("bug")}
@@ -149,6 +150,7 @@ def test_urls_that_no_crawler_may_fetch_are_not_learned(
     for host in ("a", "private", "full", "bug", "b"):
         learning.take(replace(PAGE, url=f"http://{host}.example/"))
     learning.finish()
+    learning._thread.join(60)
     assert learned.urls == ["http://a.example/", "http://b.example/"]
     assert "the disk is full; an inspected page is not learned" in caplog.text
     assert "learning a page failed" in caplog.text
