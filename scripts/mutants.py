@@ -43,6 +43,8 @@ from scripts.mutant_server import DESCRIPTOR, REPORT, TEST_LIMIT_S, Collected, J
 
 ROOMS = ("engine", "proxy", "crawl", "store", "web")
 _QUICK = "not real and not slow and not services"
+_WITH_SERVICES = "not real and not slow"
+"""Further ones that need a library or a small server of the extra services, and no real one."""
 _MOST_S_OF_ALL = 3_600.0
 """Time limit of all tests of a room without a mutant, which are many times those of one mutant."""
 _MOST_S_OF_ONE = 10.0 * TEST_LIMIT_S
@@ -59,10 +61,12 @@ class Copy:
     Args:
         folder: does not exist yet.
         files: test files, below the checkout.
+        which: tests that count, by their marks.
     """
 
-    def __init__(self, folder: Path, files: Sequence[str]) -> None:
+    def __init__(self, folder: Path, files: Sequence[str], which: str) -> None:
         self._folder = folder
+        self._which = which
         self._root = folder / "checkout"
         self._scratch = folder / "scratch"
         self._root.mkdir(parents=True)
@@ -144,7 +148,7 @@ class Copy:
         listed = self._folder / "tests"
         listed.write_text("\n".join(tests))
         return [
-            *(sys.executable, "-B", "-m", "pytest", "-q", "-m", _QUICK, "--tb=no", f"--timeout={TEST_LIMIT_S}"),
+            *(sys.executable, "-B", "-m", "pytest", "-q", "-m", self._which, "--tb=no", f"--timeout={TEST_LIMIT_S}"),
             *("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", f"--basetemp={self._scratch / 'pytest'}"),
             *(*options, f"@{listed}"),
         ]
@@ -179,12 +183,14 @@ class Trial:
         folder: for the copies.
         mutants: all that will be tried.
         most_s: how long the tests of one mutant may take.
+        which: tests that count, by their marks.
     """
 
-    def __init__(self, folder: Path, mutants: Sequence[Mutant], most_s: float) -> None:
+    def __init__(self, folder: Path, mutants: Sequence[Mutant], most_s: float, which: str = _QUICK) -> None:
         self._folder = folder
         self._files = sorted({test for path in {mutant.path for mutant in mutants} for some in suites_of(path) for test in some})
         self._most_s = most_s
+        self._which = which
         self._own = local()
         self._lock = Lock()
         self._copies: list[Copy] = []
@@ -236,7 +242,7 @@ class Trial:
         if (copy := getattr(self._own, "copy", None)) is None:
             with self._lock:
                 folder = self._folder / f"copy{len(self._copies)}"
-                copy = Copy(folder, self._files)
+                copy = Copy(folder, self._files, self._which)
                 self._copies.append(copy)
             self._own.copy = copy
         found: Copy = copy
@@ -318,9 +324,9 @@ def run_room(room: str, options: argparse.Namespace) -> tuple[int, list[Mutant]]
     """Tries the mutants of a room. Returns how many were tried, and those that survived."""
     mutants = choose(room, options.sample, options.seed)
     tried, survivors = 0, []
-    notes = Notes(ROOT / ".cache" / "mutants" / f"{room}.json")
+    notes = Notes(ROOT / ".cache" / "mutants" / f"{room}{'-services' * options.services}.json")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(options.jobs) as pool:
-        trial = Trial(Path(folder), mutants, options.most_s)
+        trial = Trial(Path(folder), mutants, options.most_s, _WITH_SERVICES if options.services else _QUICK)
         try:
             notes.write(pool.submit(trial.prepare, notes.read()).result())
             deadline = time.monotonic() + options.minutes * 60
@@ -353,7 +359,15 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, default=15.0, help="most time for each room; mutants that remain are not counted"
     )
-    parser.add_argument("--most-s", type=float, default=600.0, help="time limit of the tests of one mutant, in seconds")
+    parser.add_argument(
+        "--most-s",
+        type=float,
+        default=600.0,
+        help=f"time limit of the tests of one mutant, in seconds; below {2 * TEST_LIMIT_S}, a test that hangs may kill none",
+    )
+    parser.add_argument(
+        "--services", action="store_true", help="count quick tests of services, too: the extra of that name must be installed"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at once")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     parser.add_argument("--verbose", action="store_true", help="print killed mutants, too")
