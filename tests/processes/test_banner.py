@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter import __version__
 from gatewayfilter.addresses.links import Links
 from gatewayfilter.certificates import authority
 from gatewayfilter.config import Settings
@@ -40,6 +41,14 @@ def test_it_tells_where_devices_are_set_up(
     said = lines(tmp_path, listen, mode)
     assert f"  Devices   open {page}\n" in said
     assert ("gateway up" in said) is (mode == "transparent")
+    tries = [line for line in said.split("\n") if line.startswith("  Try ")]
+    local = listen.replace("0.0.0.0", "127.0.0.1")
+    assert tries == ([] if mode == "transparent" else [f"  Try       curl -x http://{local} http://blocked.gatewayfilter.test/"])
+    assert said.startswith(f"GatewayFilter {__version__} is filtering on {listen} (2 workers, learning on).\n\n")
+    assert "  Dashboard http://127.0.0.1:8081/\n" in said
+    assert f"  State     {tmp_path}\n" in said
+    assert said.endswith("  Stop      Ctrl-C")
+    assert ("  Browser   set HTTP and HTTPS proxy to" in said) is (mode != "transparent")
     assert "Warning" not in said
 
 

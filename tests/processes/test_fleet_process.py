@@ -147,6 +147,8 @@ class Server:
     async def serve(self) -> None:
         while not self.fails and not self.should_exit:  # noqa: ASYNC110  the flag is uvicorn's
             await asyncio.sleep(0)
+        for _ in range(9 * (not self.fails)):  # requests under way
+            await asyncio.sleep(0)
         self.ended = True
 
 
@@ -170,6 +172,13 @@ def test_it_serves_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         process, "_status", SimpleNamespace(write=lambda **facts: told.append(facts), remove=lambda: removed.append(True))
     )
     before = signal.getsignal(signal.SIGTERM)
+    waited, wait = list[float](), asyncio.wait
+
+    def noting(tasks: Any, timeout: float) -> Any:
+        waited.append(timeout)
+        return wait(tasks, timeout=timeout)
+
+    monkeypatch.setattr("gatewayfilter.processes.fleet.asyncio.wait", noting)
     try:
         if fails:
             monkeypatch.setattr(fleet, "TICK_S", 0.01)
@@ -180,6 +189,7 @@ def test_it_serves_until_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     finally:
         signal.signal(signal.SIGTERM, before)
     assert worked.is_set()
+    assert waited == [3], "a server that does not end ends with the process"
     assert (stop.is_set(), server.should_exit, server.ended, removed) == (True, True, True, [True])
     assert told[0] == {"state": "publishing", "listen": "127.0.0.1:8090", "counters": {}}
 

@@ -4,6 +4,7 @@ import platform
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -106,11 +107,12 @@ def test_memory_is_given_back_until_it_is_stopped(monkeypatch: pytest.MonkeyPatc
         done.append(pause_s)
         return pauses.pop(0)
 
+    def thread(target: Callable[[], None], **facts: object) -> object:
+        assert facts == {"name": "give-back", "daemon": True}, "it ends with the process"
+        return SimpleNamespace(start=target)
+
     monkeypatch.setattr(stop, "wait", wait)
     monkeypatch.setattr(gc_tuning, "give_back", lambda: done.append("give back"))
+    monkeypatch.setattr(gc_tuning, "threading", SimpleNamespace(Thread=thread, Event=threading.Event))
     gc_tuning.trim_regularly(stop)
-    for thread in threading.enumerate():
-        if thread.name == "give-back" and pauses:
-            assert thread.daemon
-            thread.join(10)
     assert done == [20.0, "give back", 20.0, "give back", 20.0]
