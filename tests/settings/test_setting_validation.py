@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings import (
@@ -163,6 +163,13 @@ REFUSED: list[tuple[type[Section], dict[str, Any], str]] = [
 def test_accepted(section: type[Section], values: dict[str, Any]) -> None:
     found = section(**values)
     assert set(values) <= found.model_fields_set
+    for name, given in values.items():
+        kept = getattr(found, name)
+        if isinstance(kept, SecretStr):
+            kept = kept.get_secret_value()
+        if isinstance(given, str) and name in {"follow", "base_url", "zone"}:  # have one form
+            given, kept = given.rstrip("/.").lower(), kept.rstrip("/.")  # noqa: PLW2901
+        assert kept == (Path(given) if isinstance(kept, Path) else given), name
 
 
 @pytest.mark.parametrize(("section", "values", "sentence"), REFUSED)
