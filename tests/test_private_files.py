@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.private_files import make_private, private
+from gatewayfilter.private_files import make_private, private, replace_file
 
 
 def test_a_file_becomes_the_owners_alone(tmp_path: Path) -> None:
@@ -32,3 +32,21 @@ def test_a_mode_that_is_right_is_not_set_again(tmp_path: Path, monkeypatch: pyte
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     monkeypatch.delattr(Path, "chmod")
     make_private(tmp_path, 0o700)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    replace_file(path, b"first")
+    path.chmod(0o644)
+    written = list[int]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: written.append(os.fstat(descriptor).st_size))
+    replace_file(path, b"second")
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode), written) == (b"second", 0o600, [6])
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(path, b"third")
+    assert (path.read_bytes(), [one.name for one in tmp_path.iterdir()]) == (b"second", ["state"])
