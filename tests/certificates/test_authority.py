@@ -121,11 +121,11 @@ def test_a_worker_makes_no_authority(tmp_path: Path) -> None:
 
 
 def test_an_authority_in_use_is_put_back_unless_it_was_renewed(tmp_path: Path) -> None:
-    folder = tmp_path / "ca"
+    folder = tmp_path / "state" / "ca"
     made = ensure_ca(folder)
     kept = KeptCa(folder)
     assert not kept.put_back()
-    shutil.rmtree(folder)
+    shutil.rmtree(folder.parent)
     assert kept.put_back()
     assert use_ca(folder).fingerprint == made.fingerprint
     assert (folder / CA_FILE).stat().st_mode & 0o777 == 0o600

@@ -2,8 +2,10 @@
 
 import signal
 import socket
+import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -203,15 +205,16 @@ def test_pages_are_answered_in_turn_and_public_ones_learned(settings: Settings, 
         PassedResponse("http://d.example/", 200, {**html, "content-encoding": "gzip"}, b"broken", True),
     ]
     ours, theirs = socket.socketpair()
-    with ours:
-        ours.sendall(b"".join(pack_request(number, response) for number, response in enumerate(asked)))
-        ours.shutdown(socket.SHUT_WR)
-        inspector.run_inspector(settings, theirs)
-        with ours.makefile("rb") as stream:
-            answers = []
-            while lengths := stream.read(LENGTHS.size):
-                number, head, _ = LENGTHS.unpack(lengths)
-                answers.append((number, unpack_answer(stream.read(head))))
+    ours.settimeout(30)
+    running = threading.Thread(target=inspector.run_inspector, args=(settings, theirs))
+    running.start()
+    answers = []
+    with ours, ours.makefile("rb") as stream:
+        for number, response in enumerate(asked):
+            ours.sendall(pack_request(number, response))
+            answered, head, _ = LENGTHS.unpack(stream.read(LENGTHS.size))  # at once, not with the next one
+            answers.append((answered, unpack_answer(stream.read(head))))
+    running.join(30)
     assert [number for number, _ in answers] == [0, 1, 2, 3]
     assert [None if found is None else found.limit for _, found in answers] == [5.0, 3.0, None, None]
     assert begun == [settings, (signal.SIGTERM, signal.SIG_DFL)]
@@ -222,3 +225,48 @@ def test_pages_are_answered_in_turn_and_public_ones_learned(settings: Settings, 
         ours.sendall(LENGTHS.pack(1, 4, 0) + b"no j")
         inspector.run_inspector(settings, theirs)  # ends as well
     assert Judged.made[1].finished
+
+
+def test_a_verdict_stands_where_the_database_fails_the_second_look(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("locked")
+
+    monkeypatch.setattr(inspector._Learning, "_run", lambda _: None)
+    judge = inspector._Remembering(settings)
+    learning = inspector._Learning(settings, judge)
+    found = judge.judge(PAGE)
+    monkeypatch.setattr(learning, "_second_look", SimpleNamespace(look=fail))
+    assert learning.verdict(PAGE) == found
+    assert found is not None
+    assert "a page is judged without a second look" in caplog.text
+    monkeypatch.setattr(learning, "_recognition", SimpleNamespace(page=fail))
+    assert learning.verdict(PAGE) == found
+
+
+def test_content_that_a_person_decided_about_is_not_judged_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[object]()
+    decided = replace(Classification("gambling", 99.0, 20.0), doubt="")
+    known = SimpleNamespace(judge="ada", classification=decided)
+    recognizing = SimpleNamespace(page=lambda _: ("digest", known))
+
+    def recognition(*_: object) -> object:
+        opened.append(recognizing)
+        return recognizing
+
+    monkeypatch.setattr(inspector, "recognition", recognition)
+    monkeypatch.setattr(inspector, "holds_here", lambda one, _page, _judge: one.judge == "ada")
+    monkeypatch.setattr(inspector, "learning_sink", lambda *_, **__: SimpleNamespace(page=lambda _: None))
+    monkeypatch.setattr(inspector, "second_look", lambda *_: None)
+    judge = inspector._Remembering(settings)
+    learning = inspector._Learning(settings, judge)
+    learning.take(PAGE)
+    learning.finish()
+    learning._thread.join(60)
+    assert len(opened) == 1
+    assert learning.verdict(PAGE) is decided
+    known.judge = "somebody, elsewhere"
+    assert learning.verdict(PAGE) == judge.judge(PAGE)
+    known.judge = ""
+    assert learning.verdict(PAGE) is decided, "what the classifier found of the same content"
