@@ -101,3 +101,11 @@ def test_a_damaged_authority_is_one_sentence(tmp_path: Path, content: bytes) -> 
     (folder / NEXT_FILE).write_bytes(content)
     with pytest.raises(StartupError, match="damaged"):
         next_authority(folder)
+
+
+def test_each_certificate_that_was_in_force_is_kept(tmp_path: Path) -> None:
+    old = [ensure_ca(tmp_path).certificate, *(renew_same_key(tmp_path).certificate for _ in range(2))]
+    make_next(tmp_path)
+    activate_next(tmp_path)
+    kept = {x509.load_pem_x509_certificate(path.read_bytes()) for path in (tmp_path / "previous").iterdir()}
+    assert kept == set(old)
