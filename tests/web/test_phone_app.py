@@ -45,6 +45,11 @@ def page(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> It
         context.close()
 
 
+def _show_as_app(page: Page) -> None:
+    shown = {"name": "display-mode", "value": "standalone"}
+    page.context.new_cdp_session(page).send("Emulation.setEmulatedMedia", {"features": [shown]})
+
+
 def test_it_can_be_installed(page: Page) -> None:
     page.goto("/requests/1")
     session = page.context.new_cdp_session(page)
@@ -81,6 +86,7 @@ def test_a_filter_that_does_not_answer_is_told(page: Page) -> None:
     is_chinese = page.locator("html").get_attribute("lang") == "zh-Hans-CN"
     address = page.url.partition("/requests")[0]
     page.context.add_cookies([{"name": "language", "value": "en" if is_chinese else "zh", "url": address}])
+    _show_as_app(page)
     page.reload()
     page.evaluate(_CONTROLLED, "en" if is_chinese else "zh")
     page.context.set_offline(True)
@@ -91,3 +97,11 @@ def test_a_filter_that_does_not_answer_is_told(page: Page) -> None:
     page.context.set_offline(False)
     page.locator("a").click()
     page.locator("article").wait_for()
+
+
+def test_a_tab_has_no_service_worker(page: Page) -> None:
+    """It would make every page show later."""
+    page.goto("/requests/1")
+    page.locator("[data-do=theme]:not([hidden])").wait_for(state="attached")  # shown by the script that would register one
+    page.goto("/requests/1")
+    assert page.evaluate("navigator.serviceWorker.getRegistrations().then((found) => found.length)") == 0

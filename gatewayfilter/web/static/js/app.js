@@ -199,6 +199,8 @@ function paint(hour) {
   hour.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
-if ("serviceWorker" in navigator && meta("csrf")) {
+// The service worker tells in the installed app that the filter does not answer. In a tab the browser tells that itself, and a page
+// that has a worker shows later.
+if ("serviceWorker" in navigator && meta("csrf") && !matchMedia("(display-mode: browser)").matches) {
   navigator.serviceWorker.register(`/sw.js?language=${language.startsWith("zh") ? "zh" : "en"}`).catch(() => {});
 }
