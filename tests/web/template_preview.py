@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.formats import Formats
 from gatewayfilter.web.rendering.navigation import entries_for
 from gatewayfilter.web.rendering.sentence_templates import Told
@@ -37,6 +38,7 @@ def environment(prefix: str = "/static/") -> Environment:
     found.filters["category"] = lambda code: code.title()
     found.filters["told"] = lambda sentence: Told(sentence, is_english=True)
     found.globals["static"] = lambda path: prefix + path
+    found.globals["icon_shapes"] = Assets(STATIC).shapes
     found.globals["languages"] = {"en": "English", "zh": "简体中文"}
     return found
 

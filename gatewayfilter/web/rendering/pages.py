@@ -96,6 +96,7 @@ class Pages:
         environment.filters["noted"] = messages.detail
         environment.filters["explained"] = ExplanationTexts(language, translated, titles)
         environment.globals["static"] = self.assets.url
+        environment.globals["icon_shapes"] = self.assets.shapes
         environment.globals["version"] = __version__
         environment.globals["languages"] = LANGUAGES
         return environment
