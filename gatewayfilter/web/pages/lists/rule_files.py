@@ -19,18 +19,20 @@ from gatewayfilter.use_cases.lists.rule_transfer import (
 from gatewayfilter.web.access.changes import changing
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.pages import render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
 router = PageRouter()
 _SHOWN: Final = 20
+_TEMPLATE: Final = "lists/rule_files.html"
+_EMPTY: Final[dict[str, Any]] = {"text": "", "action": ListAction.BLOCK, "group": "", "force": False, "error": "", "found": None}
 
 
 @router.get("/rules/files")
 def show(request: Request, services: Services, _: Admin) -> Response:
     """Shows the forms of import and export."""
-    return _page(request, services)
+    return render_early(request, _TEMPLATE, lambda: {"groups": _groups(services)}, active="rules", **_EMPTY)
 
 
 @router.post("/rules/import")
@@ -79,6 +81,8 @@ def export(
 
 
 def _page(request: Request, services: WebServices, status: int = 200, **context: Any) -> Response:
-    empty = {"text": "", "action": ListAction.BLOCK, "group": "", "force": False, "error": "", "found": None}
-    groups = [group.group for group in rule_groups(services.store)]
-    return render(request, "lists/rule_files.html", status, active="rules", groups=groups, **{**empty, **context})
+    return render(request, _TEMPLATE, status, active="rules", groups=_groups(services), **{**_EMPTY, **context})
+
+
+def _groups(services: WebServices) -> list[str]:
+    return [group.group for group in rule_groups(services.store)]

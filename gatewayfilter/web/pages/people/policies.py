@@ -17,7 +17,7 @@ from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.forms import Fields, Form
 from gatewayfilter.web.access.identity import Admin, Viewer
-from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_early, show_page
+from gatewayfilter.web.pages.people.answers import Said, answered, attempt, show_early
 from gatewayfilter.web.rendering.pages import gettext
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
@@ -65,17 +65,17 @@ def policies(request: Request, services: Services, _: Viewer) -> Response:
 
 def show_policies(request: Request, services: WebServices, said: Said) -> Response:
     """Returns the page of all policies."""
+    return show_early(request, "people/policies.html", partial(_all, services), said, active="policies")
+
+
+def _all(services: WebServices) -> dict[str, Any]:
     found = services.store.policies.read()
     names = [DEFAULT, *sorted(found.policies.keys() - {DEFAULT}, key=name_order)]
-    return show_page(
-        request,
-        "people/policies.html",
-        said,
-        active="policies",
-        rows=[_row(found, policy) for policy in map(found.policy, names) if policy is not None],
-        services_by_id=services.services,
-        group_names=[DEFAULT, *sorted({*found.groups} - {DEFAULT}, key=name_order)],
-    )
+    return {
+        "rows": [_row(found, policy) for policy in map(found.policy, names) if policy is not None],
+        "services_by_id": services.services,
+        "group_names": [DEFAULT, *sorted({*found.groups} - {DEFAULT}, key=name_order)],
+    }
 
 
 @router.post("/policies")

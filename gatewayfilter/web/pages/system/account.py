@@ -1,7 +1,8 @@
 """`/account`: what everybody may change of the own account: password, language, sessions, tokens."""
 
 import math
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Any, Final
 
 from fastapi import Form, HTTPException, Request
 from fastapi.responses import Response
@@ -14,7 +15,7 @@ from gatewayfilter.web.access.cookies import set_session, source_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Identity, Viewer
 from gatewayfilter.web.access.redirects import done
-from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render
+from gatewayfilter.web.rendering.pages import LANGUAGE_COOKIE, render, render_early
 from gatewayfilter.web.routers import PageRouter
 
 router = PageRouter()
@@ -22,12 +23,14 @@ router = PageRouter()
 Text = Annotated[str, Form(max_length=2_000)]
 
 _DAY_S: Final = 86_400.0
+_TEMPLATE: Final = "system/account.html"
+_NOTHING: Final[dict[str, object]] = {"error": "", "wait": 0, "wrong": False, "differ": False, "new_token": ""}
 
 
 @router.get("/account")
 def show(request: Request, services: Services, identity: Viewer) -> Response:
     """Shows the own account."""
-    return account_page(request, services, identity)
+    return render_early(request, _TEMPLATE, partial(_content, services, identity), **_NOTHING)
 
 
 @router.post("/account/password")
@@ -106,20 +109,19 @@ def remove_token(request: Request, services: Services, identity: Viewer, token_i
 
 def account_page(request: Request, services: Services, identity: Identity, status: int = 200, **given: object) -> Response:
     """Returns the page of the own account; `given` are results of a form."""
+    return render(request, _TEMPLATE, status, **{**_NOTHING, **_content(services, identity), **given})
+
+
+def _content(services: Services, identity: Identity) -> dict[str, Any]:
     access = services.access
     account = access.account(identity.account_id)
-    values: dict[str, object] = {"error": "", "wait": 0, "wrong": False, "differ": False, "new_token": ""}
-    return render(
-        request,
-        "system/account.html",
-        status,
-        account=account,
-        sessions=services.store.sessions.of_account(account.account_id),
-        own_session=identity.session.public_id if identity.session is not None else "",
-        tokens=access.tokens.of_account(account),
-        scopes=[scope.value for scope in Scope if account.role.covers(scope.role)],
-        **{**values, **given},
-    )
+    return {
+        "account": account,
+        "sessions": services.store.sessions.of_account(account.account_id),
+        "own_session": identity.session.public_id if identity.session is not None else "",
+        "tokens": access.tokens.of_account(account),
+        "scopes": [scope.value for scope in Scope if account.role.covers(scope.role)],
+    }
 
 
 def refuse_unconfirmed(request: Request, services: Services, identity: Identity, password: str) -> Response | None:
