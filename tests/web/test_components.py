@@ -8,6 +8,7 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 
 from gatewayfilter.model import Classification, Evidence, Reason
+from gatewayfilter.web.rendering.assets import Assets
 from tests.web.template_preview import HOSTILE, TEMPLATES, environment, page_context
 
 AT = 1_799_999_000
@@ -180,7 +181,7 @@ def test_every_reason_has_words(reason: Reason) -> None:
 def test_outcome_has_icon_and_word(action: str, reason: str, kind: str) -> None:
     html = shown("words.html", f"outcome('{action}', '{reason}')", "")
     assert f"outcome--{kind}" in html
-    assert f"#{kind}" in html
+    assert Assets().shapes[kind] in html
     assert re.search(r"</svg>\w+", html)
 
 
