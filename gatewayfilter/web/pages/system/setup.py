@@ -1,7 +1,8 @@
 """`/setup/…`: the wizard after the first account: purpose, lists, devices. It can be repeated at any time."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Form, Query, Request
 from fastapi.responses import RedirectResponse, Response
@@ -13,7 +14,7 @@ from gatewayfilter.web.access.changes import record
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin
 from gatewayfilter.web.access.redirects import done
-from gatewayfilter.web.rendering.pages import render
+from gatewayfilter.web.rendering.pages import render, render_early
 from gatewayfilter.web.routers import PageRouter
 from gatewayfilter.web.services import WebServices
 
@@ -26,7 +27,12 @@ _UPDATE: Final = "update"
 @router.get("/purpose")
 def choose_purpose(request: Request, services: Services, _: Admin) -> Response:
     """Asks what the filter is for."""
-    return render(request, "system/setup_purpose.html", active="system", bundles=list(services.subscriptions.bundles.values()))
+    content = partial(_bundles, services)
+    return render_early(request, "system/setup_purpose.html", content, active="system")
+
+
+def _bundles(services: WebServices) -> dict[str, Any]:
+    return {"bundles": list(services.subscriptions.bundles.values())}
 
 
 @router.get("/lists")
