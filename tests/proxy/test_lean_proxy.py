@@ -4,7 +4,8 @@ import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -330,3 +331,20 @@ async def test_a_lack_of_memory_is_one_sentence(error: Exception, caplog: pytest
     (record,) = caplog.records
     assert bool(record.exc_info) is not isinstance(error, MemoryError)
     assert ("no memory is left" in record.getMessage()) is isinstance(error, MemoryError)
+
+
+@pytest.mark.parametrize(
+    ("listening", "ours", "theirs", "itself"),
+    [
+        ("0.0.0.0", "192.0.2.1", ("192.0.2.1", 8080), True),
+        ("0.0.0.0", "192.0.2.2", ("192.0.2.1", 8080), False),
+        ("0.0.0.0", "192.0.2.1", ("127.0.0.1", 8080), True),
+        ("127.0.0.1", "127.0.0.1", ("127.0.0.1", 8080), True),
+        ("127.0.0.1", "127.0.0.1", ("127.0.0.2", 8080), False),
+        ("127.0.0.1", "127.0.0.1", ("127.0.0.1", 8081), False),
+    ],
+)
+def test_which_connections_lead_back(listening: str, ours: str, theirs: tuple[str, int], *, itself: bool) -> None:
+    master = cast("LeanMaster", SimpleNamespace(address=(listening, 8080)))
+    made = SimpleNamespace(getpeername=lambda: theirs, getsockname=lambda: (ours, 40_000))
+    assert LeanMaster._is_self(master, cast("Any", made)) is itself

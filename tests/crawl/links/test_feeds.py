@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.fetch.fetcher import Fetcher
-from gatewayfilter.crawl.links import feeds
+from gatewayfilter.crawl.links import feeds, sitemap_discovery
 from gatewayfilter.crawl.links.feeds import Feed, FeedKind, feed_of
 from gatewayfilter.crawl.links.sitemap_discovery import FocusedDiscovery
 from gatewayfilter.interfaces import Page
@@ -174,3 +174,17 @@ def test_the_sitemaps_of_robots_txt_stand_in_for_the_usual_one() -> None:
     named = ["http://maps.bad.test/1.xml", "http://elsewhere.test/map.xml", "http://www.bad.test/2.xml"]
     links = discovery.links(page("", "/", "text/html"), BAD, named)
     assert [link.text for link in links] == ["http://maps.bad.test/1.xml", "http://www.bad.test/2.xml"]
+
+
+def test_sites_are_noted_for_a_day_and_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap_discovery, "MAX_SITES", 2)
+    now = [1_000.0]
+    discovery = FocusedDiscovery(loopback_settings(), lambda: now[0])
+    assert [discovery._note(site) for site in ("a.test", "b.test", "a.test", "c.test")] == [True, True, False, True]
+    assert [discovery._is_harmful(site) for site in ("a.test", "b.test", "c.test")] == [False, True, True]
+    now[0] += 86_399.0
+    assert (discovery._is_harmful("b.test"), discovery._note("b.test")) == (True, False)
+    now[0] += 1.0
+    assert (discovery._is_harmful("b.test"), discovery._note("b.test")) == (False, True)
+    assert discovery._note("d.test")
+    assert [discovery._is_harmful(site) for site in ("b.test", "c.test", "d.test")] == [True, False, True]

@@ -33,6 +33,7 @@ async def ask(proxy: RenderProxy, request: str, budget: Budget | None, body: byt
 async def test_pages_pass_with_credentials_only(origin: Origin) -> None:
     origin.answers["/x"] = reply(b"body")
     async with RenderProxy(loopback_settings()) as proxy:
+        assert int(proxy.address.rpartition(":")[2]) > 1023, "a port that the system chose"
         budget = proxy.admit(10_000, 10)
         assert (await ask(proxy, f"GET {origin.url('/x')} HTTP/1.1", budget)).endswith(b"Connection: close\r\n\r\nbody")
         assert "proxy-authorization" not in origin.heads[0].lower()

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from cryptography import x509
@@ -14,6 +15,7 @@ from gatewayfilter.certificates.authority import CertificateAuthority, ensure_ca
 from gatewayfilter.certificates.renewal import activate_next, make_next, next_authority
 from gatewayfilter.config import Settings
 from gatewayfilter.interfaces import InternalAnswer, InternalRequest
+from gatewayfilter.proxy.pages import setup_pages
 from gatewayfilter.proxy.pages.setup_pages import SetupPages
 from gatewayfilter.proxy.pages.setup_translations import CHINESE, ENGLISH, GatewayFacts
 from gatewayfilter.urls import parse_url
@@ -253,3 +255,9 @@ def test_other_devices_get_an_address_that_they_reach(
         assert shown in page
         assert (local_only in page) is ("run --listen" in shown)
         assert ("/qr.svg" in page) is not (local_only in page)
+
+
+def test_the_address_of_the_page_is_drawn_for_cameras() -> None:
+    drawn = ET.fromstring(setup_pages._qr("http://192.0.2.1:8080/"))
+    assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
+    assert [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")] == ["http://192.0.2.1:8080/"]

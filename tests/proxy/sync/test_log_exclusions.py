@@ -55,6 +55,22 @@ def test_what_is_neither_a_client_nor_a_host_is_refused(key: str, value: str) ->
 
 def test_nothing_is_left_out_by_default() -> None:
     assert not LogExclusions((), ())
+    for clients, hosts in ((["192.0.2.8"], []), (["192.0.2.0/24"], []), (["user:kim"], []), ([], ["a.example"])):
+        assert LogExclusions(clients, hosts), "anything is left out"
+
+
+def test_what_is_remembered_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.sync.log_exclusions._MOST_REMEMBERED", 2)
+    found = LogExclusions(["198.51.100.0/24"], [])
+    for address, left_out, kept in (
+        ("192.0.2.1", False, 1),
+        ("198.51.100.1", True, 2),
+        ("192.0.2.1", False, 2),
+        ("no address", False, 1),
+        ("198.51.100.1%eth0", True, 2),
+    ):
+        assert found.has_client(address) is left_out
+        assert len(found._of_address) == kept, address
 
 
 def test_users_are_recorded_and_hashed_like_addresses() -> None:

@@ -116,3 +116,10 @@ def test_families_take_turns() -> None:
     assert interleaved([*six, *four]) == [six[0], four[0], six[1], four[1], six[2]]
     assert interleaved([*four, *six]) == [four[0], six[0], four[1], six[1], six[2]]
     assert interleaved(six) == six
+
+
+async def test_the_races_of_a_loop_share_a_timer() -> None:
+    loop = asyncio.get_running_loop()
+    first, second = (race_of(loop, [info("127.0.0.1", 9)], lambda _: None) for _ in range(2))
+    assert first._next_ones is second._next_ones
+    assert first._next_ones.delay_s == happy_eyeballs.RACE_AFTER_S == 0.25

@@ -1,6 +1,8 @@
 """What is due comes in order and once; what was lifted does not."""
 
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 from tests.proxy.connection_fakes import until
@@ -56,3 +58,43 @@ async def test_what_has_a_limit_is_told() -> None:
     assert ("a" in limits, "b" in limits, len(limits)) == (True, False, 1)
     limits.close()
     assert ("a" in limits, len(limits)) == (False, 0)
+
+
+class Clock:
+    """A loop with a clock that the test sets, and one timer."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+        self.cancelled = 0
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, at: float, act: Callable[[], None]) -> "Clock":
+        self.timers.append((at, act))
+        return self
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def test_one_timer_stands_for_the_item_that_is_due_first() -> None:
+    clock, over = Clock(), list[str]()
+    limits: Deadlines[str] = Deadlines(cast("asyncio.AbstractEventLoop", clock), 5.0, over.append)
+    limits.close()
+    assert clock.cancelled == 0
+    limits.add("a")
+    clock.now = 102.0
+    limits.add("b")
+    limits.add("c")
+    assert [at for at, _ in clock.timers] == [105.0]
+    clock.now = 105.0
+    clock.timers[-1][1]()
+    assert (over, [at for at, _ in clock.timers]) == (["a"], [105.0, 107.0])
+    limits.add("d")
+    assert len(clock.timers) == 2
+    limits.close()
+    assert (clock.cancelled, len(limits)) == (1, 0)
+    limits.add("e")
+    assert [at for at, _ in clock.timers] == [105.0, 107.0, 110.0]

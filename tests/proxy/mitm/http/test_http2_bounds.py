@@ -3,6 +3,8 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
+from typing import Any, cast
 
 import h2.config
 import h2.connection
@@ -23,6 +25,7 @@ from hyperframe.frame import (
 )
 
 from gatewayfilter.proxy.mitm.http import frame_budget
+from gatewayfilter.proxy.mitm.http.http2_server import _promises_content
 from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway, Origin
 
@@ -187,3 +190,17 @@ async def test_what_was_on_its_way_when_an_upload_was_refused_is_no_flood(peer: 
     for _ in range(600):
         peer._writer.write(DataFrame(stream, b"x" * 100).serialize())
     assert (await peer.answer(peer.ask("GET", "/page")))[0] == "200"
+
+
+@pytest.mark.parametrize(
+    ("headers", "promised"),
+    [
+        (None, False),
+        ([(b":method", b"GET")], False),
+        ([(b"content-length", b"0")], False),
+        ([(b":method", b"POST"), (b"content-length", b"5")], True),
+    ],
+)
+def test_which_requests_promise_a_body(headers: list[tuple[bytes, bytes]] | None, *, promised: bool) -> None:
+    event = cast("Any", SimpleNamespace(headers=headers))
+    assert _promises_content(event) is promised
