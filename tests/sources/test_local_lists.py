@@ -53,6 +53,9 @@ def test_a_list_that_is_not_fetched_yet_is_pending_and_due(subscriptions: Subscr
     (result,) = subscriptions.update(progress=lambda *step: steps.append(step))
     assert result.status is UpdateStatus.UPDATED
     assert (steps[0], steps[-1]) == (("updating ads", 0, 1), ("updated", 1, 1))
+    steps.clear()
+    subscriptions.update(["ads"], width=4, progress=lambda *step: steps.append(step))
+    assert steps[0] == ("updating ads", 0, 1), "one alone is named, however many could be fetched at once"
     assert subscriptions.due(clock.now + 7199) == []
     assert subscriptions.due(clock.now + 7200 * 1.1) == ["ads"]
     assert subscriptions.update() == []
