@@ -285,8 +285,7 @@ class Subscriptions:
         with locked_source(self._folder, name) as work:
             if not (self._folder / name / "source.json").exists():
                 raise MissingSourceError(f"there is no source {name!r}{suggestion(name, self.names())}")
-            work.rmdir()
-            (self._folder / name).rename(work)  # renamed at once; the lock's end deletes it
+            (self._folder / name).rename(work)  # over the empty folder, at once; the lock's end deletes it
 
     def enable(self, name: str) -> None:
         """Lets a source take part in the next snapshot. Raises SourceError when there is none."""
