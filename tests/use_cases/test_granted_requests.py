@@ -177,3 +177,21 @@ def test_requests_that_do_not_exist(decisions: RequestDecisions) -> None:
     for decide in (decisions.deny, decisions.reopen):
         with pytest.raises(MissingItemError, match="no request 99"):
             decide(99)
+
+
+@pytest.mark.parametrize(
+    ("asked", "site", "kind"),
+    [
+        (ASKED, None, EntryKind.DOMAIN),
+        (ASKED, True, EntryKind.DOMAIN),
+        (ASKED, False, EntryKind.URL),
+        (replace(ASKED, rule="games.example/play"), None, EntryKind.URL),
+        (replace(ASKED, reason=Reason.LEARNED, rule="www.games.example/play?x"), True, EntryKind.URL),
+        (replace(ASKED, reason=Reason.LEARNED, rule="www.games.example/play?x"), False, EntryKind.URL),
+    ],
+)
+def test_a_link_opens_no_more_than_was_meant(
+    asked: UnblockRequest, kind: EntryKind, store: Store, decisions: RequestDecisions, *, site: bool | None
+) -> None:
+    link = decisions.link(ask(store, asked), lifetime_s=90.0, once=True, site=site, whom=Whom(everybody=True))
+    assert link.kind is kind

@@ -261,3 +261,11 @@ def test_a_segment_is_held_while_a_process_has_it(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_SH)
         assert archive_module._is_held(segment)
     assert not archive_module._is_held(segment)
+
+
+def test_a_segment_that_another_process_removes_meanwhile_has_no_size(tmp_path: Path) -> None:
+    archive = WarcArchive(tmp_path, 1_000_000)
+    (tmp_path / "pages-0000000000001-0000aaaa.warc.zst").symlink_to(tmp_path / "gone")
+    (tmp_path / "pages-0000000000002-0000aaaa.warc.zst").write_bytes(b"x" * 7)
+    (tmp_path / "pages.warc.zst").write_bytes(b"no segment of ours")
+    assert archive.size_bytes() == 7

@@ -160,3 +160,10 @@ def test_lists_without_parts_are_left_alone(tmp_path: Path) -> None:
     path.write_bytes(b"||a.example^\n!#include x\n")
     with path.open("rb") as file:
         assert has_includes(file)
+
+
+def test_a_directive_that_cannot_be_read_is_left_to_the_reader_of_rules(tmp_path: Path) -> None:
+    shelf = Shelf({})
+    for line in ("!#if (((", "!#endif", "!#else"):
+        assert expanded(tmp_path, f"||a.example^\n{line}\n", shelf) == ["||a.example^", line]
+    assert shelf.asked == []

@@ -13,7 +13,7 @@ import pytest
 
 from gatewayfilter.errors import BackupError
 from gatewayfilter.use_cases.backup import Archive, archive_reader
-from gatewayfilter.use_cases.backup.archive_writer import MANIFEST, writing
+from gatewayfilter.use_cases.backup.archive_writer import MANIFEST, _opened, writing
 from gatewayfilter.use_cases.backup.backing_up import _Counted
 from gatewayfilter.use_cases.backup.file_swap import FileSwap
 from gatewayfilter.use_cases.backup.restore_plan import FileChange, KindChanges, count_files
@@ -273,3 +273,11 @@ def test_settings_of_a_machine_stay_there() -> None:
 def test_a_backup_of_nothing(tmp_path: Path) -> None:
     with Archive(written(tmp_path / "b", {})) as archive:
         assert (archive.total_bytes, archive.state_names(), archive.tables()) == (0, [], [])
+
+
+def test_a_file_that_cannot_be_read_is_named_and_a_disk_that_is_full_is_not_its_fault(tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match=r"cannot read .*missing: No such file"), _opened(tmp_path / "missing"):
+        pass
+    (tmp_path / "there").touch()
+    with pytest.raises(OSError, match="No space left"), _opened(tmp_path / "there"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
