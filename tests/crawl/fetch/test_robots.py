@@ -180,3 +180,10 @@ def test_narrowing_changes_no_answer(lines: list[str], path: str) -> None:
 def test_rules_of_another_agent_stay_rules_of_an_agent() -> None:
     text = "User-Agent : Bad bot\nDisallow: /\n\nuser agent: GatewayFilter/2\nDisallow: /x\nUser-agent: *\n"
     assert narrowed(text, "GatewayFilter/2") == text.replace("User-Agent : Bad bot", "User-Agent: other-robot")
+
+
+@pytest.mark.parametrize(("status", "has_rules"), [(199, False), (200, True), (299, True), (300, False), (404, False)])
+async def test_which_answers_have_rules(status: int, *, has_rules: bool) -> None:
+    url = "http://a.test/robots.txt"
+    page = Page(url, url, status, {}, b"User-agent: *\nDisallow: /x\n")
+    assert (await Robots(loopback_settings())._read(page) is not None) is has_rules
