@@ -305,3 +305,10 @@ class _Entry:
 
 class _Entries(list[_Entry]):
     names = frozenset({"shout"})
+
+
+def test_a_book_that_is_closed_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book, closed = RuleBook(tmp_path), list[bool]()
+    monkeypatch.setattr(book._confined, "close", lambda: closed.append(True))
+    book.close()
+    assert closed == [True]
