@@ -312,3 +312,14 @@ def test_a_book_that_is_closed_ends_its_process(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(book._confined, "close", lambda: closed.append(True))
     book.close()
     assert closed == [True]
+
+
+def test_a_folder_is_made_for_its_first_rule_and_kept_private(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "rules"
+    with RuleFolder(path).changing():
+        assert path.stat().st_mode & 0o777 == 0o700
+    with RuleFolder(path).changing():
+        pass
+    path.joinpath("in-the-way").touch()
+    with pytest.raises(ClassifyError, match="cannot write"), RuleFolder(path / "in-the-way").changing():
+        pass

@@ -132,3 +132,12 @@ def test_proposals_go_from_the_specific_to_the_general() -> None:
     more = finder.picked(number_of(outline, "ul"))
     assert more is not None
     assert ("ul.more a", 3) in [(found.expression, found.count) for found in more.links]
+
+
+def test_a_page_is_whole_as_long_as_its_text_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(length: int) -> tuple[bool, str]:
+        outline, _ = outline_of(f"<body><p>{'x' * length}</p></body>")
+        return outline.is_whole, "".join(piece[1] for piece in outline.pieces if piece[0] == "text")
+
+    monkeypatch.setattr("gatewayfilter.extraction.page_outline.MOST_TEXT", 10)
+    assert [read(length) for length in (9, 11)] == [(True, "x" * 9), (False, "x" * 10)]

@@ -61,6 +61,9 @@ def test_many_are_one_message() -> None:
     message = compose([request(number) for number in range(1, 101)])
     assert (message.number, message.event) == (100, "digest")
     assert message.title.startswith("GatewayFilter: 100 messages")
+    assert message.title.endswith(f"{compose([request(1)]).title.removeprefix('GatewayFilter: ')}, …"), "the first of them"
+    assert "more:" not in compose([request(number) for number in range(1, MOST_SHOWN + 1)]).text
+    assert "and 1 more" in compose([request(number) for number in range(1, MOST_SHOWN + 2)]).text
     assert f"and {100 - MOST_SHOWN} more" in message.text
     assert len(message.events) == 100
     assert len(message.text) < 20_000

@@ -4,6 +4,8 @@ from contextlib import closing
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from gatewayfilter.addresses.links import Links
 from gatewayfilter.certificates import authority
 from gatewayfilter.config import Settings
 from gatewayfilter.model import Account, Role
+from gatewayfilter.processes import banner as banners
 from gatewayfilter.processes.banner import banner
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY, setup_code
@@ -71,3 +74,24 @@ def test_the_first_account_is_made_with_a_code_from_other_machines(tmp_path: Pat
     with closing(open_store(Settings.model_validate({"data_dir": tmp_path}))) as store:
         store.accounts.add(Account(0, "ada", Role.ADMIN))
     assert "Set up" not in said("192.0.2.1:8081")
+
+
+def test_it_tells_of_lists_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = list[Any]()
+    info = SimpleNamespace(blacklist=1_234, whitelist=5, adblock_rules=6, manual_rules=7)
+    snapshot = SimpleNamespace(info=info, sources=[1, 2], close=lambda: None)
+    monkeypatch.setattr(banners, "snapshot_folder", lambda _: SimpleNamespace(open_newest=lambda verify: (snapshot, verify)))
+    monkeypatch.setattr(banners, "subscriptions", lambda _: SimpleNamespace(all=lambda: own))
+
+    def source(*, bundled: bool, enabled: bool, pending: bool = False) -> Any:
+        return SimpleNamespace(definition=SimpleNamespace(bundled=bundled, enabled=enabled), is_pending=pending)
+
+    counted = "  Lists     2 sources: 1,234 blocked and 5 known good entries, 6 Adblock rules, 7 of your own"
+    own[:] = [source(bundled=True, enabled=True), source(bundled=False, enabled=False)]
+    first, note = banners._lists(Settings(data_dir=tmp_path))
+    assert first == counted
+    assert "it filters little yet" in note
+    own.append(source(bundled=False, enabled=True))
+    assert list(banners._lists(Settings(data_dir=tmp_path))) == [counted]
+    own.append(source(bundled=False, enabled=True, pending=True))
+    assert "1 of 2 lists could not be fetched yet" in list(banners._lists(Settings(data_dir=tmp_path)))[1]

@@ -63,7 +63,7 @@ def test_a_fault_of_the_program_itself_is_not_hidden(tmp_path: Path) -> None:
 def test_pages_that_passed_are_read_again_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tries = 0
+    tries, closed = 0, list[bool]()
 
     class Reader:
         async def run(self, stop: asyncio.Event) -> None:
@@ -81,10 +81,18 @@ def test_pages_that_passed_are_read_again_after_a_failure(
 
     async def run() -> None:
         running = _Learner(Settings(data_dir=tmp_path, crawl=CrawlSettings(workers=0)))
+        close = running._store.close
+
+        def closing() -> None:
+            closed.append(True)
+            close()
+
+        monkeypatch.setattr(running._store, "close", closing)
         for upkeep in ("_publish_when_due", "_republish", "_update_sources", "_rejudge"):
             monkeypatch.setattr(running, upkeep, nothing)
         await asyncio.wait_for(running._run(), 60)
 
     asyncio.run(run())
-    assert tries == 3
+    assert (tries, closed) == (3, [True])
+    assert not (tmp_path / "run" / "learner.json").exists()
     assert "Read-only file system; trying again" in caplog.text

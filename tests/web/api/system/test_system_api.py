@@ -95,6 +95,8 @@ def test_a_wrong_setting_stays_in_its_field(tmp_path: Path) -> None:
         assert "&lt;script&gt;" in answer.text
         assert web.client.post("/settings", data={"key": "log.retention_days", "value": "4"}).status_code == 303
         assert "4" in web.client.get("/settings?q=log.retention_days").text
+        (entry,) = web.services.store.audit.page(action="setting.changed")
+        assert (entry.actor.name, entry.subject) == ("Ada", "log.retention_days"), "the one that was refused is no change"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
