@@ -75,6 +75,7 @@ def test_a_learner_that_cannot_begin_opens_the_database_once(settings: Settings,
     for _ in range(3):
         learning.take(PAGE)
     learning.finish()
+    learning._thread.join(60)
     assert not learning._thread.is_alive()
     assert (len(opened), len(tried)) == (1, 4)
 
