@@ -50,7 +50,12 @@ class Reserved:
     ],
 )
 def test_which_processes_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, Any], others: list[str], later: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    chosen: dict[str, Any],
+    others: list[str],
+    later: list[str],
 ) -> None:
     settings = Settings.model_validate({"data_dir": tmp_path, "proxy": {"workers": 2}, **chosen})
     bound = settings.model_copy(update={"proxy": settings.proxy.model_copy(update={"listen": "127.0.0.1:1"})})
@@ -59,7 +64,7 @@ def test_which_processes_run(
         monkeypatch.setattr(supervisors, name, lambda *asked, name=name: done.append((name, *asked)))
     monkeypatch.setattr(supervisors, "RunLock", lambda folder: noted(done, ("lock", folder), Reserved(None)))
     monkeypatch.setattr(supervisors, "reserve_address", lambda _: Reserved(bound))
-    monkeypatch.setattr(supervisors, "on_read_only_disk", lambda _: False)
+    monkeypatch.setattr(supervisors, "on_read_only_disk", lambda _: "fleet" in chosen)
     for name in ("WatchedForkServer", "KeptCa"):
         monkeypatch.setattr(supervisors, name, lambda _, name=name: name)
     given = list[Any]()
@@ -73,6 +78,7 @@ def test_which_processes_run(
 
     monkeypatch.setattr(supervisors, "_Supervisor", Supervising)
     assert supervise(Loaded(settings, {}), cast("Any", "context"), print) == 7
+    assert ("read-only: filtering without learning" in caplog.text) is ("fleet" in chosen)
     assert done == [
         ("set_up_logging", settings.log.level, settings.log.format),
         ("prepare_data_dir", settings),
