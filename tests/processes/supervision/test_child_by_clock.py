@@ -49,10 +49,13 @@ class FakeContext:
     """Makes pipes that are real, and processes that are their arguments."""
 
     opened: list[Connection]
+    given: list[Connection]
 
     def Pipe(self, duplex: bool) -> Any:  # noqa: FBT001, N802  as the library has it
         assert not duplex
-        return multiprocessing.Pipe(duplex=False)
+        ours, theirs = multiprocessing.Pipe(duplex=False)
+        self.given.append(theirs)
+        return ours, theirs
 
     def Process(self, **facts: Any) -> dict[str, Any]:  # noqa: N802  as the library has it
         if facts["args"] and hasattr(line := facts["args"][-1], "fileno"):
@@ -69,6 +72,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     monkeypatch.setattr(children, "ProcessHandle", FakeHandle)
     monkeypatch.setattr(FakeHandle, "made", [], raising=False)
     monkeypatch.setattr(FakeContext, "opened", [], raising=False)
+    monkeypatch.setattr(FakeContext, "given", [], raising=False)
     yield now
     for line in FakeContext.opened:
         line.close()
@@ -140,6 +144,7 @@ def test_a_start_that_fails_is_tried_again(clock: list[float], monkeypatch: pyte
     monkeypatch.setattr(FakeHandle, "fails", True)
     assert child.start() is False
     assert seen(child) == (False, 0, 0.2)
+    assert [line.closed for line in FakeContext.given] == [True]
     clock[0] += 0.25
     assert child.restart_if_due() is False
     assert (child.restarts, *seen(child)) == (0, False, 0, 0.4)
@@ -163,6 +168,7 @@ def test_it_serves_from_its_first_such_heartbeat_on(clock: list[float]) -> None:
     child.start()
     line = FakeHandle.made[0].process["line"]
     assert FakeHandle.made[0].process["args"][:2] == ("a", 1)
+    assert [line.closed for line in FakeContext.given] == [True], "the child alone holds its end"
     child.hear()
     assert seen(child) == (False, 2, None)
     line.beat()
