@@ -8,11 +8,16 @@ from gatewayfilter.sources.download.archives import PARTS
 
 NAME = re.compile(r"[a-z0-9-]{1,40}", re.ASCII)
 """What a source may be called."""
+_WITHOUT_QUERY = re.compile(r"(https?://[^?#]*/[^/?#]+\.[^/?#.]+)[?#].*", re.ASCII | re.IGNORECASE | re.DOTALL)
+"""An address of a file, and what stands behind it."""
 
 
 def name_for(address: str) -> str:
-    """Returns a name for a source by the last part of its address: `gambling` for `…/gambling/domains`."""
-    parts = [part for part in re.split(r"[/\\?#]", address) if part]
+    """Returns a name for a source by the last part of its address: `gambling` for `…/gambling/domains`.
+
+    A query counts where the address names no file before it: `list-ads` for `…/get?list=ads`, `ads` for `…/ads.txt?raw=1`.
+    """
+    parts = [part for part in re.split(r"[/\\?#]", _WITHOUT_QUERY.sub(r"\1", address)) if part]
     if len(parts) > 1 and parts[-1] in PARTS:
         parts.pop()
     stem = parts[-1].lower().partition(".")[0]

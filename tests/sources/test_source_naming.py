@@ -43,6 +43,9 @@ CATALOG = {name: entry(name, default=name != "third", interval_h=6.0) for name i
         ("C:\\lists\\bad hosts.txt", "bad-hosts"),
         ("https://lists.test/" + "a" * 50, "a" * 40),
         ("/srv/名单.txt", "list"),
+        ("https://lists.test/ads.txt?raw=1#top", "ads"),
+        ("https://lists.test/get?list=ads.txt", "list-ads"),
+        ("/srv/a?b/bad.txt", "bad"),
     ],
 )
 def test_a_source_is_named_after_the_end_of_its_address(address: str, name: str) -> None:
