@@ -100,6 +100,8 @@ def test_lists_are_updated_when_they_are_due_unless_a_publisher_has_them(
     monkeypatch.setattr(learner, "_work_off", work_off)
     for _ in range(3):
         asyncio.run(learner._update_sources())
+        assert len(learner.asked) == 1
+    assert due == [True], "a follower does not even look"
     asyncio.run(learner._report_sources())
     assert learner.asked == [learners._update_job, ("report", "all", "events", NOW)]
 

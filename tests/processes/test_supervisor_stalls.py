@@ -34,6 +34,7 @@ class Worker:
     ("stall_s", "away_s", "asked"),
     [
         (20.0, 5.0, [20.0]),
+        (20.0, 10.0, [20.0]),
         (20.0, 11.0, ["forgive_silence", 20.0]),  # Ctrl-Z and fg, or the machine stood still: the children did too
         (3.0, 0.75, [3.0]),
         (0.0, 5.0, []),
