@@ -55,11 +55,15 @@ class PageArchive(Protocol):
         ...
 
     def pack(self, page: Page, fetched_at: float) -> bytes:
-        """Returns a page as it lies in the archive, for `append`: work for the processor alone."""
+        """Returns a page as it lies in the archive, for `append_all`: work for the processor alone."""
         ...
 
-    def append(self, record: bytes) -> str:
-        """Appends a page that was packed: work for the disk alone. Returns and raises what `keep` does."""
+    def append_all(self, records: Sequence[bytes]) -> list[str]:
+        """Appends pages that were packed: work for the disk alone. Returns the reference of each.
+
+        Raises:
+            OSError: not all of them could be written.
+        """
         ...
 
     def read(self, reference: str) -> Page | None:

@@ -154,11 +154,16 @@ cdef class Squasher:
         cdef uint16_t[::1] kinds = self._kinds
         cdef Py_UCS4 character
         cdef int kind, marks = -1, han_marks = -1, word = 0, run = 0, singles = 0, gap = 0, token = 0
+        cdef int steady = -1  # a kind of which one more changes nothing: letters from the third of a word on, ideographs in a row
         cdef bint told = False
         cdef list lines = []
         for character in text:
             kind = kinds[<Py_ssize_t>character] if character < size else 0
-            if kind == LETTER:  # nearly always
+            if kind == steady:  # nearly always
+                place += 1
+                continue
+            if kind == LETTER:
+                steady = LETTER if token else -1
                 if 0 < marks <= MOST_MARKS or word & ALIKE or run & LEET:
                     told = True
                 marks = 0
@@ -166,6 +171,7 @@ cdef class Squasher:
                 word |= LETTER
                 run |= LETTER
             else:
+                steady = HAN if kind == HAN else -1
                 if character == LINE:
                     if told or singles >= LEAST_SPELLED:
                         self._squash(text, start, place, lines, all_lines)

@@ -30,6 +30,10 @@ MOST_BACKLOG = 5_000
 """Pages that wait on the disk to be scanned; beyond it fetching waits for the scanner."""
 
 
+type _Place = tuple[Future[list[str]], int]
+"""Where the reference of a page will be: that of one among those that are written together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """A page out of the backlog.
@@ -110,13 +114,13 @@ class PageBuffer:
         Raises:
             StoreError: a verdict could not be kept; others may have been.
         """
-        archived = [None if self._evidence_only else self._keep_beside(page) for page in pages]
+        archived = [None] * len(pages) if self._evidence_only else self._keep_beside(pages)
         classifications = list(judge_together(self._sink, pages))
         for page, kept, classification in zip(pages, archived, classifications, strict=True):
             if classification is not None and classification.harmful:
-                reference = kept or self._keep_beside(page)
-                if reference is not None:
-                    self._disk.submit(self._keep_evidence, page, reference)
+                place = kept or self._keep_beside((page,))[0]
+                if place is not None:
+                    self._disk.submit(self._keep_written, page, *place)
         return classifications
 
     def put(self, page: Page, task: str = "", depth: int = 0) -> "Future[None]":
@@ -168,30 +172,45 @@ class PageBuffer:
         """Waits until all pages so far are on the disk."""
         self._disk.submit(int).result()
 
-    def _keep_beside(self, page: Page) -> "Future[str] | None":
-        if not page.body:
-            return None
-        if not self._beside.acquire(blocking=False):
-            self._counters.add("archive_failures")
-            return None
+    def _keep_beside(self, pages: Sequence[Page]) -> list[_Place | None]:
+        """Packs pages, and has them written together. Returns where the reference of each will be, `None` without one."""
+        chosen: list[Page] = []
+        places: list[int | None] = []
+        for page in pages:
+            has_room = bool(page.body) and self._beside.acquire(blocking=False)
+            places.append(len(chosen) if has_room else None)
+            if has_room:
+                chosen.append(page)
+            elif page.body:
+                self._counters.add("archive_failures")
+        if not chosen:
+            return [None] * len(pages)
         try:
-            return self._disk.submit(self._keep, self._archive.pack(page, self._clock()))
+            records = [self._archive.pack(page, self._clock()) for page in chosen]
+            written = self._disk.submit(self._keep_packed, records)
         except BaseException:
-            self._beside.release()
+            self._beside.release(len(chosen))
             raise
+        return [None if place is None else (written, place) for place in places]
 
-    def _keep(self, record: bytes) -> str:
-        """Returns the reference, `""` when the page could not be written."""
+    def _keep_packed(self, records: Sequence[bytes]) -> list[str]:
         try:
-            reference = self._archive.append(record)
+            return self._keep(records)
+        finally:
+            self._beside.release(len(records))
+
+    def _keep(self, records: Sequence[bytes]) -> list[str]:
+        """Returns the reference of each, `""` where the page could not be written."""
+        try:
+            references = self._archive.append_all(records)
         except OSError as error:
+            if len(records) > 1:
+                return [self._keep((record,))[0] for record in records]
             self._counters.add("archive_failures")
             _log.warning("cannot archive a page: %s", error.strerror)
-            return ""
-        finally:
-            self._beside.release()
-        self._counters.add("pages_archived")
-        return reference
+            return [""]
+        self._counters.add("pages_archived", len(records))
+        return references
 
     def _put(self, page: Page, task: str, depth: int) -> None:
         if self._backlog is None:
@@ -201,8 +220,10 @@ class PageBuffer:
         self._backlog.put(f"{reference} {task} {depth}" if task else reference)
         self._counters.add("pages_buffered")
 
-    def _keep_evidence(self, page: Page, kept: "Future[str] | str") -> None:
-        reference = kept if isinstance(kept, str) else kept.result()
+    def _keep_written(self, page: Page, written: "Future[list[str]]", place: int) -> None:
+        self._keep_evidence(page, written.result()[place])
+
+    def _keep_evidence(self, page: Page, reference: str) -> None:
         if not reference:
             return
         try:

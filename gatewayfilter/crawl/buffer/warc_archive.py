@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -65,7 +65,7 @@ class WarcArchive:
         Raises:
             OSError: it could not be written.
         """
-        return self.append(self.pack(page, fetched_at))
+        return self.append_all((self.pack(page, fetched_at),))[0]
 
     def pack(self, page: Page, fetched_at: float) -> bytes:
         """Returns the compressed record of a page."""
@@ -73,21 +73,24 @@ class WarcArchive:
         with self._packing:
             return self._compressor.compress(record)
 
-    def append(self, record: bytes) -> str:
-        """Appends a page that was packed; returns the reference under which it is found again.
+    def append_all(self, records: Sequence[bytes]) -> list[str]:
+        """Appends pages that were packed, in one write a segment; returns the references under which they are found again.
 
         Raises:
-            OSError: it could not be written.
+            OSError: not all of them could be written.
         """
+        references: list[str] = []
         with self._lock:
-            segment = self._segment()
-            offset = _append(segment, record)
-            if offset + len(record) >= SEGMENT_BYTES:
-                self._current = None
-                with self._alone():
-                    self._pins.refresh()
-                    self._prune()
-        return f"{segment.name}:{offset}:{len(record)}"
+            while len(references) < len(records):
+                segment = self._segment()
+                places, end = _append(segment, records[len(references) :])
+                references += [f"{segment.name}:{offset}:{length}" for offset, length in places]
+                if end >= SEGMENT_BYTES:
+                    self._current = None
+                    with self._alone():
+                        self._pins.refresh()
+                        self._prune()
+        return references
 
     def read(self, reference: str) -> Page | None:
         """Returns a page, `None` when it has been removed to make room or its segment is damaged."""
@@ -183,9 +186,8 @@ class WarcArchive:
         for reference in pinned:
             frame = self._frame(self._pins.place_of(reference))
             if frame is not None:
-                offset = _append(evidence, frame)
-                self._pins.move(reference, f"{evidence.name}:{offset}:{len(frame)}")
-                size = offset + len(frame)
+                ((offset, length),), size = _append(evidence, (frame,))
+                self._pins.move(reference, f"{evidence.name}:{offset}:{length}")
         return size
 
     def _frame(self, place: str) -> bytes | None:
@@ -220,18 +222,27 @@ def _is_held(segment: Path) -> bool:
     return False
 
 
-def _append(path: Path, frame: bytes) -> int:
-    """Appends to a file of our own, mode 0600. Returns where it begins."""
+def _append(path: Path, frames: Sequence[bytes]) -> tuple[list[tuple[int, int]], int]:
+    """Appends to a file of our own, mode 0600, as many frames as fill a segment.
+
+    Returns:
+        Where each begins and its length, and the end of the file.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        offset = os.fstat(descriptor).st_size
-        written = os.write(descriptor, frame)
-        if written != len(frame):  # a disk that is nearly full: what was written is no record
-            os.ftruncate(descriptor, offset)
+        begin = end = os.fstat(descriptor).st_size
+        places: list[tuple[int, int]] = []
+        for frame in frames:
+            places.append((end, len(frame)))
+            end += len(frame)
+            if end >= SEGMENT_BYTES:
+                break
+        if os.writev(descriptor, frames[: len(places)]) != end - begin:  # a disk that is nearly full: no whole records
+            os.ftruncate(descriptor, begin)
             raise OSError(28, "No space left on device")
     finally:
         os.close(descriptor)
-    return offset
+    return places, end
 
 
 def _record(page: Page, fetched_at: float) -> bytes:

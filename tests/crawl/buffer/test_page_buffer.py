@@ -1,4 +1,6 @@
+import random
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -153,7 +155,7 @@ class BrokenArchive(WarcArchive):
         super().__init__(folder, 1_000_000)
         self.go = threading.Event()
 
-    def append(self, record: bytes) -> str:
+    def append_all(self, records: Sequence[bytes]) -> list[str]:
         self.go.wait()
         raise OSError(28, "No space left on device")
 
@@ -169,6 +171,47 @@ def test_a_disk_that_hangs_or_refuses_holds_up_no_verdict(tmp_path: Path, monkey
     archive.go.set()
     buffer.flush()
     assert counters["archive_failures"] == 7
+
+
+class ForgetfulArchive(WarcArchive):
+    """A disk with room for one page at a time, and for none that is large."""
+
+    def append_all(self, records: Sequence[bytes]) -> list[str]:
+        if len(records) > 1 or len(records[0]) > 5_000:
+            raise OSError(28, "No space left on device")
+        return super().append_all(records)
+
+
+def test_pages_judged_together_are_written_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    append_all = WarcArchive.append_all
+
+    def noted(archive: WarcArchive, records: Sequence[bytes]) -> list[str]:
+        written.append(len(records))
+        return append_all(archive, records)
+
+    monkeypatch.setattr(WarcArchive, "append_all", noted)
+    made = Buffered(tmp_path)
+    pages = [page(body, f"http://a.example/{number}") for number, body in enumerate((b"knitting", b"", b"casino", b"gardens"))]
+    made.buffer.batch(pages)
+    made.buffer.flush()
+    assert written == [3]
+    assert made.counters.as_dict() == {"pages_archived": 3}
+    found = WarcArchive(tmp_path, 10_000_000).read(made.book.notes["http://a.example/2"])
+    assert found is not None
+    assert found.body == b"casino"
+
+
+def test_a_page_that_cannot_be_written_loses_no_other(tmp_path: Path) -> None:
+    archive, book, counters = ForgetfulArchive(tmp_path, 1_000_000), Book(), Counters()
+    buffer = PageBuffer(FakeSink(), archive, book, 100.0, counters)
+    noise = random.Random(7).randbytes(20_000)
+    buffer.batch([page(body, f"http://a.example/{number}") for number, body in enumerate((b"knitting", noise, b"casino"))])
+    buffer.flush()
+    assert counters.as_dict() == {"pages_archived": 2, "archive_failures": 1}
+    found = archive.read(book.notes["http://a.example/2"])
+    assert found is not None
+    assert found.body == b"casino"
 
 
 def test_a_page_that_cannot_be_packed_takes_no_room_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,19 @@ def test_others_can_read_it_and_nobody_else_may(archive: WarcArchive, tmp_path: 
     ]
 
 
+def test_several_are_appended_and_fill_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = WarcArchive(tmp_path, 10_000_000)
+    pages = [replace(PAGE, elapsed_ms=number) for number in range(7)]
+    records = [archive.pack(page, 1000.5) for page in pages]
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 2 * max(map(len, records)) + 1)
+    references = archive.append_all(records)
+    assert [archive.read(reference) for reference in references] == pages
+    held = [path.stat().st_size for path in tmp_path.glob("pages-*")]
+    assert len(held) == 3
+    assert sum(held) == sum(map(len, records))
+    assert archive.append_all(()) == []
+
+
 @pytest.mark.parametrize(
     "reference",
     ["", "x", "../../etc/passwd:0:10", "pages-1800000000000-00000000.warc.zst:0:10", "pages-1800000000000-00000000.warc.zst:0"],
