@@ -24,6 +24,7 @@ MODULES = (
     "gatewayfilter.engine.batches._plain_urls",
     "gatewayfilter.model.values._frozen",
     "gatewayfilter.proxy.mitm.fastpath.http2._hpack",
+    "gatewayfilter.proxy.request._header_fields",
     "gatewayfilter.scaleout.redis._packed_verdict",
     "gatewayfilter.scaleout.stream.traffic._json_scan",
     "gatewayfilter.scaleout.stream.worker._splicing",

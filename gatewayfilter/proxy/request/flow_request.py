@@ -18,7 +18,7 @@ from mitmproxy.connection import Client, Server
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
-from gatewayfilter.proxy.request.header_sanitizer import holds_breaks
+from gatewayfilter.proxy.request.header_fields import OWN, PASSED, holds_breaks, read_roles
 from gatewayfilter.proxy.request.host_names import host_header_for, host_names
 from gatewayfilter.proxy.request.resource_type import resource_type_of
 from gatewayfilter.urls import Url, canonical_host, parse_url, registrable_domain
@@ -42,11 +42,9 @@ _COMMON: Final = frozenset({
 })  # fmt: skip
 """Besides `_READ`, what any browser may send to any site: nothing that identifies a person or a customer."""
 _HINTS: Final = frozenset({b"sec-ch-ua", b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"sec-fetch-user"})
-_PASSED: Final = b""
-_OWN: Final = b"?"
 _ROLES: Final[dict[bytes, bytes]] = {}
-"""Of names as they are usually spelt the lower-case name where the proxy reads the field, `_PASSED` where any browser may send
-it, else `_OWN`."""
+"""Of names as they are usually spelt the lower-case name where the proxy reads the field, `PASSED` where any browser may send
+it, else `OWN`."""
 _METHODS: Final = {
     method.encode(): method for method in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE")
 }
@@ -219,32 +217,14 @@ def _read_headers(fields: tuple[tuple[bytes, bytes], ...]) -> tuple[dict[bytes, 
     """Returns the fields that the proxy reads, each Host, and whether the other fields are common ones alone."""
     if holds_breaks(fields):
         raise UrlError("a header field holds a line break or a NUL")
-    # One walk over the fields: mitmproxy's own lookup decodes and compares all of them for each name.
-    headers: dict[bytes, str] = {}
-    hosts: list[str] = []
-    common = True
-    for name, value in fields:
-        role = _ROLES.get(name)
-        if role is None:
-            role = _role(name)
-        if role is _PASSED:
-            continue
-        if role is _OWN:
-            common = False
-            continue
-        text = value.decode("latin-1")
-        if headers.setdefault(role, text) is not text and role == b"connection":
-            headers[role] = f"{headers[role]}, {text}"
-        if role == b"host":
-            hosts.append(text)
-    return headers, hosts, common
+    return read_roles(fields, _ROLES, _role)
 
 
 def _role(name: bytes) -> bytes:
     lower = name.lower()
     if lower in _READ:
         return lower
-    return _PASSED if lower in _COMMON or lower.startswith((b"sec-ch-", b"sec-fetch-")) else _OWN
+    return PASSED if lower in _COMMON or lower.startswith((b"sec-ch-", b"sec-fetch-")) else OWN
 
 
 def _in_title_case(name: bytes) -> bytes:

@@ -8,10 +8,11 @@ Source: RFC 9110 §5.5 and §6.5.1, RFC 9112 §2.2, §4, §5.2 and §6.1.
 """
 
 import re
-from itertools import chain
 from typing import Final
 
 from mitmproxy import http
+
+from gatewayfilter.proxy.request.header_fields import has_name, holds_breaks
 
 _BREAKS: Final = re.compile(rb"(?<![ \t])[ \t]*+[\r\n\0][ \t\r\n\0]*+")
 """Begins where blanks begin: a search from each of many blanks would take time by the square of their number."""
@@ -39,17 +40,6 @@ _NO_TRAILERS: Final = frozenset({
 _NO_TRAILER_BEGINS: Final = (b"access-control-", b"cross-origin-", b"if-", b"proxy-", b"sec-", b"x-forwarded-")
 
 
-def holds_breaks(fields: tuple[tuple[bytes, bytes], ...]) -> bool:
-    """Returns whether a value has a CR, LF or NUL in it. One search through all fields: it runs for each message."""
-    if not _has_breaks(b"".join(chain.from_iterable(fields))):
-        return False
-    return _has_breaks(b"".join([value for _, value in fields]))
-
-
-def _has_breaks(text: bytes) -> bool:
-    return b"\r" in text or b"\n" in text or b"\0" in text
-
-
 def without_breaks(value: bytes) -> bytes:
     """Returns a value with a space in the place of each line break and NUL."""
     return _BREAKS.sub(b" ", value)
@@ -65,10 +55,8 @@ def sanitize_response(data: http.ResponseData) -> None:
     headers = data.headers
     if holds_breaks(headers.fields):
         headers.fields = tuple((name, without_breaks(value)) for name, value in headers.fields)
-    for name, _ in headers.fields:
-        if len(name) == 7 and name.lower() == b"alt-svc":
-            headers.pop("alt-svc", None)
-            break
+    if has_name(headers.fields, "alt-svc"):
+        headers.pop("alt-svc", None)
     reason = data.reason
     if not reason.isalnum() and _BREAKS.search(reason) is not None:
         data.reason = without_breaks(reason)

@@ -4,6 +4,7 @@ Source: Fetch Standard §3.2.7 (Sec-Fetch-Dest), in the words of Adblock options
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from gatewayfilter.model import ResourceType
@@ -51,6 +52,7 @@ _BY_ACCEPT: Final = (
     ("text/event-stream", ResourceType.XMLHTTPREQUEST),
 )
 """By the first media type of Accept, for clients without Sec-Fetch headers."""
+_LONGEST_PREFIX: Final = max(len(prefix) for prefix, _ in _BY_ACCEPT)
 
 _BY_EXTENSION: Final = {
     extension: kind
@@ -89,13 +91,20 @@ def resource_type_of(headers: Mapping[bytes, str], path: str, *, websocket: bool
         return _BY_DESTINATION.get(destination, fallback)
     if headers.get(b"x-requested-with", "").lower() == "xmlhttprequest":
         return ResourceType.XMLHTTPREQUEST
-    accept = headers.get(b"accept", "").lstrip()
-    for prefix, kind in _BY_ACCEPT:
-        if accept.startswith(prefix):
-            return kind
+    accepted = _first_accepted(headers.get(b"accept", "").lstrip()[:_LONGEST_PREFIX])
+    if accepted is not None:
+        return accepted
     _, dot, extension = path.rpartition("/")[2].rpartition(".")
     if dot and (known := _BY_EXTENSION.get(extension.lower())) is not None:
         return known
     if b"origin" in headers:
         return ResourceType.XMLHTTPREQUEST
     return ResourceType.OTHER if b"referer" in headers else ResourceType.DOCUMENT
+
+
+@lru_cache(maxsize=512)
+def _first_accepted(beginning: str) -> ResourceType | None:
+    for prefix, kind in _BY_ACCEPT:
+        if beginning.startswith(prefix):
+            return kind
+    return None

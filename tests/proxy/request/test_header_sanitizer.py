@@ -1,7 +1,8 @@
 import pytest
 from mitmproxy import http
 
-from gatewayfilter.proxy.request.header_sanitizer import holds_breaks, sanitize_response, without_breaks
+from gatewayfilter.proxy.request.header_fields import holds_breaks
+from gatewayfilter.proxy.request.header_sanitizer import sanitize_response, without_breaks
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.proxy_fakes import Gateway
 

@@ -9,14 +9,15 @@ Source: RFC 9112 §2 to §6. tests/proxy/mitm/fastpath/test_http1_heads.py holds
 import re
 import time
 from functools import lru_cache
-from typing import Final, cast
+from typing import Any, Final
 
 from mitmproxy import http
 from mitmproxy.net.http.http1 import read as http1
 
 from gatewayfilter.proxy.mitm.sharing import UNBOUND_SCHEMES
+from gatewayfilter.proxy.request.header_fields import COMPILED, Fields
 
-type Fields = tuple[tuple[bytes, bytes], ...]
+type _Lines = tuple[Fields, dict[bytes, bytes]] | None
 
 LONGEST_HEAD: Final = 65_536
 """Bytes; a longer head is left to mitmproxy."""
@@ -57,34 +58,57 @@ def _kind(name: bytes) -> bytes | None:
     return lower if lower in _FRAMING or lower == _LOGIN else b""
 
 
-def _read_fields(lines: list[bytes]) -> tuple[Fields, dict[bytes, bytes]] | None:
-    fields: list[tuple[bytes, bytes] | None] = [_repeated.get(line) for line in lines]
-    framing: dict[bytes, bytes] = {}
-    at = -1
-    for _ in range(fields.count(None)):
-        at = fields.index(None, at + 1)
-        line = lines[at]
-        name, colon, value = line.partition(b":")
-        kind = _kind(name) if colon and len(name) <= _LONGEST_NAME else None
-        if kind is None:
-            return None
-        value = value.strip()
-        fields[at] = field = (name, value)
-        if kind:
-            if kind == _LOGIN:
-                if value.partition(b" ")[0].lower() not in UNBOUND_SCHEMES:
-                    return None
-                continue
-            if kind in framing:
-                return None
-            framing[kind] = value
-        elif len(line) <= _LONGEST_REPEATED and name.lower() in _REPEATING:
-            if len(_repeated) >= _MOST_REPEATED:
-                _repeated.clear()
-            _repeated[line] = field
-    if framing.pop(b"connection", b"keep-alive").lower() != b"keep-alive":
+def read_lines(head: bytes, begin: int, end: int) -> _Lines:
+    """Reads header fields, each behind a CRLF. Returns them, and the values of those of framing but for `Connection`.
+
+    Args:
+        head: has them.
+        begin: of the first CRLF.
+        end: behind the last line.
+    """
+    lines = head[begin:end].split(b"\r\n")
+    if lines.pop(0) or head.count(b"\n", begin, end) != len(lines):
         return None
-    return cast("Fields", tuple(fields)), framing
+    fields: list[tuple[bytes, bytes]] = []
+    framing: dict[bytes, bytes] = {}
+    for line in lines:
+        field = _repeated.get(line)
+        if field is None:
+            name, colon, value = line.partition(b":")
+            field = (name, value.strip())
+            kind = _kind(name) if colon and len(name) <= _LONGEST_NAME else None
+            if kind is None or (kind and not _notes(kind, field[1], framing)):
+                return None
+            if not kind:
+                _remember(line, field)
+        fields.append(field)
+    return (tuple(fields), framing) if framing.pop(b"connection", b"keep-alive").lower() == b"keep-alive" else None
+
+
+def _notes(kind: bytes, value: bytes, framing: dict[bytes, bytes]) -> bool:
+    """Notes a field that delimits a message, or refuses it."""
+    if kind == _LOGIN:
+        return value.partition(b" ")[0].lower() in UNBOUND_SCHEMES
+    if kind in framing:
+        return False
+    framing[kind] = value
+    return True
+
+
+def _remember(line: bytes, field: tuple[bytes, bytes]) -> None:
+    if len(line) <= _LONGEST_REPEATED and field[0].lower() in _REPEATING:
+        if len(_repeated) >= _MOST_REPEATED:
+            _repeated.clear()
+        _repeated[line] = field
+
+
+def _read_compiled(head: bytes, begin: int, end: int) -> _Lines:
+    compiled: Any = COMPILED
+    read: _Lines = compiled.read_lines(head, begin, end, _repeated, _MOST_REPEATED, _kind, _REPEATING, UNBOUND_SCHEMES)
+    return read
+
+
+_read_fields: Final = read_lines if COMPILED is None else _read_compiled
 
 
 @lru_cache(maxsize=1024)
@@ -105,9 +129,9 @@ def read_request(data: bytes) -> http.Request | None:
     """
     if not data.endswith(b"\r\n\r\n") or len(data) > LONGEST_HEAD:
         return None
-    lines = data[:-4].split(b"\r\n")
-    parts = lines[0].split(b" ")
-    if len(parts) != 3 or data.count(b"\n") != len(lines) + 1:
+    end = data.index(b"\r\n")
+    parts = data[:end].split(b" ")
+    if len(parts) != 3:
         return None
     method, target, version = parts
     if method not in _BODILESS or version != b"HTTP/1.1" or not target.isascii() or target != b"".join(target.split()):
@@ -121,7 +145,7 @@ def read_request(data: bytes) -> http.Request | None:
         if where is None:
             return None
         (host, port, scheme, authority), path = where, b"/" + path
-    read = _read_fields(lines[1:])
+    read = _read_fields(data, end, len(data) - 4)
     if read is None or read[1]:
         return None
     request = http.Request.__new__(http.Request)
@@ -141,11 +165,13 @@ def read_response(head: bytes, method: bytes) -> tuple[http.Response, int] | Non
     Returns:
         The response, and the bytes of its body or `CHUNKED`.
     """
-    lines = head.split(b"\r\n")
-    status = _STATUS.fullmatch(lines[0])
-    if status is None or head.count(b"\n") != len(lines) - 1:
+    end = head.find(b"\r\n")
+    if end < 0:
+        end = len(head)
+    status = _STATUS.fullmatch(head, 0, end)
+    if status is None:
         return None
-    read = _read_fields(lines[1:])
+    read = _read_fields(head, end, len(head))
     if read is None:
         return None
     fields, framing = read

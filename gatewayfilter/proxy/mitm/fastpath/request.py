@@ -14,13 +14,14 @@ from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpReque
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 from mitmproxy.proxy.mode_specs import ReverseMode
 
-from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields, read_request
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_request
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from gatewayfilter.proxy.mitm.sharing import binds
+from gatewayfilter.proxy.request.header_fields import Fields
 
 _MOST_CONNECTIONS: Final = 8
 """With more of them idle ones have to be closed first (origin_pool.py)."""

@@ -14,13 +14,14 @@ from mitmproxy.proxy.layers.http._events import ResponseHeaders
 from mitmproxy.proxy.layers.http._hooks import HttpResponseHeadersHook, HttpResponseHook
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 
-from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, Fields, keeps_open, read_response
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, keeps_open, read_response
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step, process
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
+from gatewayfilter.proxy.request.header_fields import Fields
 
 _assemble: Final[Callable[[http.Response], bytes]] = http1.assemble_response_head
 

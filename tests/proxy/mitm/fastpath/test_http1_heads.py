@@ -10,6 +10,7 @@ from mitmproxy.net.http.validate import validate_headers
 
 from gatewayfilter.proxy.mitm.fastpath import http1_heads
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
+from gatewayfilter.proxy.request.header_fields import COMPILED
 
 NAMES = st.sampled_from([
     b"Host", b"accept", b"Connection", b"content-length", b"Content-Length", b"Transfer-Encoding", b"expect", b"Upgrade", b"x",
@@ -149,3 +150,31 @@ def test_repeated_lines_are_kept_within_bounds_and_without_credentials(monkeypat
         assert read_request(b"GET / HTTP/1.1\r\nHost: h%d.example\r\n\r\n" % number) is not None
         assert len(kept) <= 3
     assert read_request(b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: h2c\r\nHost: a.example\r\n\r\n") is None
+
+
+LINES = st.lists(
+    st.one_of(
+        st.tuples(NAMES, VALUES, st.sampled_from([b":", b": ", b""])).map(lambda line: line[0] + line[2] + line[1]),
+        st.sampled_from(
+            [b"Authorization: Basic eDp5", b"authorization: NTLM x", b"Host: \x0b a\x85 \x0c", b"x" * 64 + b":", b"x" * 65 + b":"]
+        ),
+        st.binary(max_size=6),
+    ),
+    max_size=5,
+)
+
+
+@pytest.mark.skipif(COMPILED is None, reason="not compiled")
+@given(LINES, st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b"\r\r\n", b"\n\r\n"]), st.integers(0, 3), st.integers(0, 3))
+def test_lines_are_read_the_same_compiled_and_in_python(lines: list[bytes], end: bytes, before: int, behind: int) -> None:
+    head = b"first"[:before] + end.join([b"", *lines]) + b"\r\n\r\n"[:behind]
+    for begin, stop in ((before, len(head)), (before, len(head) - behind), (0, len(head)), (len(head), len(head))):
+        kept = [dict[bytes, tuple[bytes, bytes]](), dict[bytes, tuple[bytes, bytes]]()]
+        found = []
+        for read, memory in zip((http1_heads._read_compiled, http1_heads.read_lines), kept, strict=True):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(http1_heads, "_repeated", memory)
+                found += [read(head, begin, stop), read(head, begin, stop)]
+        assert found[0] == found[1] == found[2] == found[3]
+        if found[0] is not None:
+            assert kept[0] == kept[1]

@@ -15,7 +15,7 @@ from typing import Final
 from mitmproxy import http
 from mitmproxy.net.http import url
 
-from gatewayfilter.proxy.mitm.fastpath.http1_heads import Fields
+from gatewayfilter.proxy.request.header_fields import Fields
 
 type Pairs = Sequence[tuple[bytes, bytes]]
 
