@@ -49,7 +49,7 @@ class AllowUnknown:
         reporter = self._reporter
         if reporter is not None and flow_request.request.resource_type in PAGE_TYPES:
             passes = self._passive and flow_request.anonymous and not flow_request.aliases
-            if not (passes and reporter.is_due(flow_request)):
+            if not passes:  # what may not be queued, or was a moment ago, would not be queued here either
                 reporter.queue_page(flow_request)
         return verdict
 

@@ -181,8 +181,8 @@ class AdblockEffects:
             rules = _in_force(rule for rule in found if rule.modifier != "response")
         change = _response_change(rules, names) if rules else None
         if request.resource_type in _PAGE_TYPES and self._cosmetics:
-            change = self._dress(change or ResponseChange(), request, names, off, html=has_body and is_html(headers))
-        return (change, None, "") if change is not None and change != _NO_CHANGE else None
+            change = self._dress(change or _NO_CHANGE, request, names, off, html=has_body and is_html(headers))
+        return None if change is None or change is _NO_CHANGE or change == _NO_CHANGE else (change, None, "")
 
     def _dress(
         self, change: ResponseChange, request: Request, names: Sequence[str], off: frozenset[int], *, html: bool
@@ -190,6 +190,8 @@ class AdblockEffects:
         """Adds the effects of cosmetic rules on a page; frames get only rules that name their host."""
         page = request.url
         looks = self._cosmetics.looks(page.host, off, page.path + page.query)
+        if not html and not looks.headers:  # no rule concerns what is no page
+            return change
         switched_off = self.switches(page, off)
         bare = "elemhide" in switched_off
         specific = html and not bare and "specifichide" not in switched_off

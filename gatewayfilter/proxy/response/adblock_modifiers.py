@@ -6,6 +6,7 @@ partial content, downloads, content encodings that are not supported.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final, cast
 
 from mitmproxy import http
@@ -41,6 +42,8 @@ _WITH_FILES: Final = frozenset(range(200, 300)) - {204, 205}
 """Answers that browsers save as a file: of those of success, all that have a body."""
 _PART: Final = 206
 _OF_FILES: Final = ("content-type", "content-disposition", "content-encoding", "content-length", "content-range")
+_LONGEST_ACCEPTED: Final = 100
+"""Characters of an Accept-Encoding that is remembered."""
 _REDIRECTED_FOR_S: Final = 10.0
 _MOST_REDIRECTED: Final = 1024
 
@@ -280,10 +283,17 @@ def _accept_supported_encodings(headers: http.Headers) -> None:
     accepted = headers.get("accept-encoding")
     if accepted is None:
         return
+    supported = (_supported if len(accepted) <= _LONGEST_ACCEPTED else _supported.__wrapped__)(accepted)
+    if supported is not None:
+        headers["accept-encoding"] = supported
+
+
+@lru_cache(maxsize=512)
+def _supported(accepted: str) -> str | None:
+    """Returns what an Accept-Encoding has to be, `None` where it may stay."""
     offered = [item.strip() for item in accepted.split(",")]
     kept = [item for item in offered if item.partition(";")[0].strip().lower() in KNOWN and item]
-    if kept != offered:
-        headers["accept-encoding"] = ", ".join(kept) or "identity"
+    return None if kept == offered else ", ".join(kept) or "identity"
 
 
 def _remove_headers(headers: http.Headers, names: tuple[str, ...]) -> bool:
