@@ -139,9 +139,14 @@ def _opened(handler: ConnectionHandler, server: Server, transport: asyncio.Trans
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
     writer = asyncio.StreamWriter(transport, protocol, reader, asyncio.get_running_loop())
-    server.timestamp_start = server.timestamp_tcp_setup = time.time()
-    server.state = ConnectionState.OPEN
-    server.peername, server.sockname = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    now = time.time()
+    vars(server).update(  # `Server.__setattr__` guards `address` and `via` alone, by a call for each field
+        timestamp_start=now,
+        timestamp_tcp_setup=now,
+        state=ConnectionState.OPEN,
+        peername=transport.get_extra_info("peername"),
+        sockname=transport.get_extra_info("sockname"),
+    )
     if _log.isEnabledFor(logging.INFO):
         handler.log(f"server connect {human.format_address(server.address)}")
     return ConnectionIO(reader=cast("Any", DirectReader(handler, server, reader, writer, begun=True)), writer=writer)

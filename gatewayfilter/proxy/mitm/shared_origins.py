@@ -48,8 +48,8 @@ MOST_IDLE_S: Final = 50.0
 """How long a connection is kept without a request; many origins close theirs after 60 or 75 seconds."""
 MOST_AGE_S: Final = 600.0
 """How long after its handshake a connection is shared: its name is looked up and its certificate checked again after that."""
-_MOST_OF_ONE: Final = 8
-"""Connections kept for one origin; browsers open 6."""
+_MOST_OF_ONE: Final = 32
+"""Connections kept for one origin; a browser opens 6, and a worker has many clients."""
 _LENT_AFTER_S: Final = 5.0
 """How long a client must have sent nothing before its idle connection is given to another one."""
 _SWEEP_S: Final = 5.0
@@ -298,6 +298,7 @@ class SharedOrigins:
 
 
 _start_handshake = ServerTLSLayer.start_handshake
+_OF_HANDSHAKES: Final = ("certificate_list", "timestamp_tls_setup", "alpn", "cipher", "tls_version")
 
 
 def start_handshake(self: ServerTLSLayer) -> layer.CommandGenerator[None]:
@@ -314,8 +315,8 @@ def start_handshake(self: ServerTLSLayer) -> layer.CommandGenerator[None]:
 
 def take_over(conn: Connection, before: Server) -> None:
     """Sets on a connection from the pool what its handshake had set when another client had it."""
-    conn.certificate_list, conn.timestamp_tls_setup = before.certificate_list, before.timestamp_tls_setup
-    conn.alpn, conn.cipher, conn.tls_version = before.alpn, before.cipher, before.tls_version
+    had = vars(before)
+    vars(conn).update({name: had[name] for name in _OF_HANDSHAKES})
 
 
 def _key_of(server: Server, client: Client) -> Key:
