@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import certifi
 from mitmproxy import addonmanager, http, master, options
-from mitmproxy.addons import block, disable_h2c, strip_dns_https_records
+from mitmproxy.addons import disable_h2c, strip_dns_https_records
 from mitmproxy.proxy import mode_specs
 
 from gatewayfilter.certificates.authority import ensure_ca
@@ -18,6 +18,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.private_files import replace_file
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
+from gatewayfilter.proxy.auth.refused_networks import RefusedNetworks
 from gatewayfilter.proxy.auth.upstream_auth import ParentLogin, parent_login
 from gatewayfilter.proxy.listener.listener import Admission, Handlers, Limits, Listener
 from gatewayfilter.proxy.listener.services import ConnectionServices
@@ -87,7 +88,7 @@ class LeanMaster(master.Master):
         tls = GatewayTlsConfig(settings.proxy.http2_clients)
         self._shared = SharedOrigins(self._proxyserver.connections, tls, settings.proxy.shared_origins, services.counters)
         self.addons.add(
-            block.Block(),
+            RefusedNetworks(),
             strip_dns_https_records.StripDnsHttpsRecords(),
             disable_h2c.DisableH2C(),
             self._proxyserver,

@@ -22,6 +22,7 @@ from mitmproxy.utils import asyncio_utils, human
 
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, free, is_at_rest
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
+from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 
 _log = logging.getLogger("mitmproxy.proxy.server")
 _OF_CONNECTIONS: Final = frozenset({
@@ -29,6 +30,9 @@ _OF_CONNECTIONS: Final = frozenset({
     server_hooks.ServerConnectedHook, server_hooks.ServerDisconnectedHook, server_hooks.ServerConnectErrorHook,
 })  # fmt: skip
 """Those without a flow, which could be held up by a user."""
+_ATTRIBUTE: Final = "gatewayfilter_idle_deadlines"
+_ALL_BUT_S: Final = 0.5
+"""Who has more than all but this left waits beside those that have just come."""
 
 
 class IdleTimer(TimeoutWatchdog):
@@ -42,6 +46,7 @@ class IdleTimer(TimeoutWatchdog):
     def __init__(self, timeout: int, callback: Callable[[], Awaitable[None]]) -> None:
         super().__init__(timeout, callback)
         self._timer: asyncio.TimerHandle | None = None
+        self._deadlines: Deadlines[IdleTimer] | None = None
         self._over: asyncio.Future[None] | None = None
         self._is_due = False
 
@@ -49,10 +54,17 @@ class IdleTimer(TimeoutWatchdog):
         """Begins to wait."""
         left = self.timeout - (time.time() - self.last_activity)
         self._is_due = False
-        self._timer = asyncio.get_running_loop().call_later(max(0, left), self._compare)
+        if left > self.timeout - _ALL_BUT_S:
+            self._deadlines = _deadlines(asyncio.get_running_loop(), self.timeout)
+            self._deadlines.add(self)
+        else:
+            self._timer = asyncio.get_running_loop().call_later(max(0, left), self._compare)
 
     def end(self) -> None:
         """Ends that."""
+        if self._deadlines is not None:
+            self._deadlines.remove(self)
+            self._deadlines = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -66,14 +78,26 @@ class IdleTimer(TimeoutWatchdog):
         if self._is_due and not self.blocker:
             self.begin()
 
+    def over(self) -> None:
+        """Compares the time that is left, or notes that it is to be done later."""
+        self._compare()
+
     def _compare(self) -> None:
-        self._timer = None
+        self._timer = self._deadlines = None
         if self.blocker:
             self._is_due = True
         elif self.last_activity + self.timeout < time.time():
             self._over = asyncio.ensure_future(self.callback())
         else:
             self.begin()
+
+
+def _deadlines(loop: asyncio.AbstractEventLoop, timeout: int) -> Deadlines[IdleTimer]:
+    """Returns the deadlines of all connections of a loop: a timer for each would be sorted into the loop's, and left there."""
+    found: dict[int, Deadlines[IdleTimer]] = vars(loop).setdefault(_ATTRIBUTE, {})
+    if timeout not in found:
+        found[timeout] = Deadlines(loop, timeout, IdleTimer.over)
+    return found[timeout]
 
 
 class DetachedTransport(asyncio.Transport):
@@ -142,14 +166,18 @@ class FastConnectionHandler(ProxyConnectionHandler):
                 if type(command) is not commands.SendData:
                     self._do(command)
                 elif (io := transports.get(command.connection)) is not None:
-                    writer = io.writer
-                    assert writer
-                    if not writer.is_closing():
-                        writer.write(command.data)
+                    writer: Any = io.writer
+                    kind = type(writer)
+                    to = writer._transport if kind is asyncio.StreamWriter else writer  # noqa: SLF001  it hands on to it
+                    if not to.is_closing():
+                        to.write(command.data)
         except Exception:  # noqa: BLE001  as mitmproxy
             self.log("mitmproxy has crashed!", logging.ERROR, exc_info=True)
         finally:
-            lock.release()
+            if lock._waiters:  # noqa: SLF001
+                lock.release()
+            else:
+                lock._locked = False  # noqa: SLF001  as `release` does where nobody waits
 
     def _do(self, command: commands.Command) -> None:
         """Does what a command asks for, as `server_event` does."""

@@ -10,6 +10,7 @@ path reads directly as well.
 """
 
 import asyncio
+from asyncio import selector_events
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -24,6 +25,7 @@ from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD, caught_up
 from gatewayfilter.proxy.mitm.upstream import set_on
 
+_SocketTransport: Final = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]  # noqa: SLF001  it has no public name
 _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
 
@@ -155,10 +157,16 @@ class _DirectProtocol(asyncio.Protocol):
             self._wait_for(None)
             return
         for io in handler.transports.values():
-            if io.writer is None:
+            writer: Any = io.writer
+            if writer is None:
                 continue
-            transport: Any = io.writer.transport  # type: ignore[union-attr]
-            if transport.get_write_buffer_size() or transport.is_closing():
+            kind = type(writer)
+            transport = writer._transport if kind is asyncio.StreamWriter else writer.transport  # noqa: SLF001  a property
+            if type(transport) is _SocketTransport:  # at a third of the cost: it runs twice a request, for each connection
+                busy = transport._buffer or transport._closing  # noqa: SLF001
+            else:
+                busy = transport.get_write_buffer_size() or transport.is_closing()
+            if busy:
                 self._wait_for(None)
                 return
 

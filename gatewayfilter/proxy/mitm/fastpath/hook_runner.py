@@ -13,19 +13,22 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from mitmproxy import addonmanager, exceptions, flow, hooks
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http import HttpLayer
+from mitmproxy.proxy.layers.tls import ClientTLSLayer
 
-from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
-from gatewayfilter.proxy.mitm.fastpath.tls_path import awaits_nothing, deliver
+from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
+from gatewayfilter.proxy.mitm.fastpath.steps import Hooks, behind
+from gatewayfilter.proxy.mitm.fastpath.tls_path import awaits_nothing, deliver, deliver_http
 
 _log = logging.getLogger(__name__)
 _connections_log = logging.getLogger("mitmproxy.proxy.server")
 """Where mitmproxy's connection handler writes the log commands of its layers."""
+_INNERMOST: Final = frozenset({FastHttpLayer, ClientTLSLayer})
 
 
 @cache
@@ -174,6 +177,7 @@ class HookRunner:
         self._top = top
         self.context: Context = top.context
         self._run_or_defer = addons.run_or_defer
+        self._inner = top
 
     @property
     def top(self) -> layer.Layer:
@@ -184,7 +188,13 @@ class HookRunner:
         """Returns the commands that follow from an event."""
         if type(event) is not events.DataReceived:
             return self._climb(self._top.handle_event(event))
-        coming = deliver(self._top, event)
+        inner = self._inner
+        if type(inner) is FastHttpLayer:
+            coming = deliver_http(inner, event)
+        else:
+            coming = deliver(inner, event)
+            if type(inner) is not ClientTLSLayer and type(found := behind(inner)) in _INNERMOST:
+                self._inner = found  # the shells around it have been replaced for good
         return coming if type(coming) is list else self._climb(iter(coming))
 
     def _climb(self, coming: Iterator[commands.Command]) -> Iterator[commands.Command]:  # noqa: C901, PLR0912  a call costs more
@@ -239,12 +249,16 @@ def free(top: object) -> None:
     if type(top) is not HookRunner:
         return
     found: set[layer.Layer] = set()
+    lists: set[int] = set()
     left = [*top.context.layers]
     while left:
         one = left.pop()
         if one not in found:
             found.add(one)
-            left += one.context.layers
+            layers = one.context.layers
+            if id(layers) not in lists:  # most layers share theirs
+                lists.add(id(layers))
+                left += layers
             if isinstance(one, HttpLayer):
                 left += (*one.connections.values(), *one.streams.values())
     for one in found:

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from mitmproxy.connection import ConnectionState
 from mitmproxy.proxy import commands, events, layer, tunnel
+from mitmproxy.proxy.layers.http import HttpClient
 from mitmproxy.proxy.layers.tls import ClientTLSLayer, ServerTLSLayer, TLSLayer
 from OpenSSL import SSL
 
@@ -22,6 +23,7 @@ from gatewayfilter.proxy.mitm.fastpath.exchange import take
 from gatewayfilter.proxy.mitm.fastpath.http2.exchange import Taken, take_from_client, take_from_origin
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer, closing
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, Sent, behind, process
+from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
@@ -41,7 +43,7 @@ def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
     inner = behind(top)
     kind = type(inner)
     if kind is FastHttpLayer:
-        return _http(inner, event)  # type: ignore[arg-type]
+        return deliver_http(inner, event)  # type: ignore[arg-type]
     if kind is ClientTLSLayer or kind is ServerTLSLayer:
         return _tls(inner, event)  # type: ignore[arg-type]
     if kind is layer.NextLayer:
@@ -50,20 +52,25 @@ def deliver(top: layer.Layer, event: events.DataReceived) -> Sent | Commands:
     return inner.handle_event(event)
 
 
-def _http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Commands:
+def deliver_http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Commands:  # noqa: C901  a call costs more
+    """Hands data to the HTTP layer. Returns what follows, as `deliver` does."""
     handler = http.connections.get(event.connection)
     if handler is None or http._paused is not None or http.replies is not None:  # noqa: SLF001
         return http.handle_event(event)
-    stream = http.tunnel_of(handler, event)
+    kind = type(handler)
+    if kind is HttpClient or kind is GatewayHttp1Client or (kind is GatewayHttp1Server and handler.state == handler.read_headers):  # type: ignore[attr-defined]
+        stream = None  # as `tunnel_of` would find
+    else:
+        stream = http.tunnel_of(handler, event)
     if stream is not None:
         assert stream.child_layer is not None
         result = deliver(stream.child_layer, event)
         if type(result) is list:
             return result
         return http.run_steps([(stream, closing(stream, iter(result)))])
-    if type(handler) is ServerTLSLayer:
-        return _from_origin(http, handler, event)
-    inner = behind(handler)
+    if kind is ServerTLSLayer:
+        return _from_origin(http, handler, event)  # type: ignore[arg-type]
+    inner = handler if kind is GatewayHttp1Server or kind is GatewayHttp1Client else behind(handler)
     if type(inner) is GatewayHttp2Server:
         return _http2(http, event, take_from_client(http, inner, event.data))
     if type(inner) is PatientHttp2Client:

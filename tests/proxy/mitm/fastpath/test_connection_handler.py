@@ -106,6 +106,27 @@ async def test_the_time_out_counts_from_the_last_activity_and_not_while_a_hook_w
     timer.end()
     await asyncio.sleep(0.15)
     assert len(ends) == 2
+    timer.timeout, timer.last_activity = 10, time.time() - 9.95
+    timer.begin()
+    timer.end()
+    await asyncio.sleep(0.15)
+    assert len(ends) == 2
+    timer.begin()
+    await until(lambda: len(ends) == 3)
+
+
+async def test_connections_that_have_ended_leave_no_timer_behind() -> None:
+    async def end() -> None:
+        raise AssertionError("there was time left")
+
+    loop = asyncio.get_running_loop()
+    before = len(vars(loop)["_scheduled"])
+    timers = [IdleTimer(60, end) for _ in range(50)]
+    for timer in timers:
+        timer.begin()
+    for timer in timers:
+        timer.end()
+    assert len(vars(loop)["_scheduled"]) <= before + 1
 
 
 @pytest.mark.parametrize("ending", ["client", "cancelled", "killed", "crashed"])
