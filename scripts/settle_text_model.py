@@ -24,7 +24,7 @@ from gatewayfilter.classify.imitated_services import SERVICES_FILE, ImitatedServ
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM  # noqa: E402
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, TextModel, save  # noqa: E402
 from scripts.training.bounds import GROUPS  # noqa: E402
-from scripts.training.inputs import HARMLESS, Sample, described, real  # noqa: E402
+from scripts.training.inputs import HARMLESS, Sample, described, real, trap_pages  # noqa: E402
 from scripts.training.report import report  # noqa: E402
 from scripts.training.settled import Odds, unlearned, with_knots  # noqa: E402
 
@@ -43,7 +43,7 @@ def main() -> None:
     if model is None:
         parser.error(f"there is no {TEXT_MODEL_FILE} in {words}")
     classifier = load_classifier([words])
-    samples = unlearned(chain(real(options.folder), described()))
+    samples = [*unlearned(chain(real(options.folder), described())), *trap_pages()]
     odds = Odds.read(samples, classifier, model)
     if not options.keep:
         model = replace(model, calibration=with_knots(model.calibration, odds.knots()))

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log1p
 
-from gatewayfilter.classify.bet_taking import CATEGORY as BETTING
-from gatewayfilter.classify.bet_taking import bet_taking_sign
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, DOUBT, Candidate
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.page_form import form_of
 from gatewayfilter.classify.passages import Passage
 from gatewayfilter.classify.score import UNPLACED, Judgement
+from gatewayfilter.classify.signs.bet_taking import CATEGORY as BETTING
+from gatewayfilter.classify.signs.page_signs import sign_of
 from gatewayfilter.classify.zones import PageText
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.settings import Strictness
@@ -32,7 +32,7 @@ HINTED, MOST_HINTED, HINT_BYTES = 0.1, 0.5, 2_000
 """Limits: what a category's words must come to before a text of up to so many bytes is read, and at most; in between as much more
 as the page is longer. No page is harmful by statistics alone, and in a long text some word of any category stands by chance."""
 SIGN_CERTAINTY = 0.95
-"""Certainty of a page that takes bets: `relaxed` sends it to review."""
+"""Certainty of a page with a sign of its category: `relaxed` sends it to review."""
 UNCONFIRMED = 0.85
 """Certainty, at most, of a page on which the words have no verdict and that does not read like its category: `standard` sends it
 to review."""
@@ -75,7 +75,7 @@ def with_certainty(
         # A score may be over its limit already, of fewer words than the category requires.
         missing = OVER * _limit(found, lexicon, name) - found.scores[name]
         terms = " · ".join(model.telling(text, name, harmful=True))
-        said = f"takes bets: {sign}" if sign else f"reads like {name} ({certainty:.0%}): {terms}"
+        said = sign or f"reads like {name} ({certainty:.0%}): {terms}"
         return _shifted(judged, lexicon, {name: max(missing, 0.0)}, name, said)
     over = [other for other, score in found.scores.items() if score > _limit(found, lexicon, other)]
     own = [other for other in over if other not in known or other in model.additive]
@@ -96,7 +96,7 @@ def _weighed(page: Candidate, text: str, model: TextModel) -> tuple[float, str]:
     certainty = model.calibration.certainty(page, reading)
     if not page.verdict and not reading.confirms:
         certainty = min(certainty, UNCONFIRMED)
-    sign = bet_taking_sign(text) if page.category == BETTING and certainty < SIGN_CERTAINTY else ""
+    sign = sign_of(page.category, text) if certainty < SIGN_CERTAINTY else ""
     return SIGN_CERTAINTY if sign else certainty, sign
 
 

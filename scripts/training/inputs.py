@@ -109,6 +109,14 @@ def traps() -> Iterator[Sample]:
                 yield Sample("traps", "traps", line, "tune", language, HARMLESS, text_page(line))
 
 
+def trap_pages() -> Iterator[Sample]:
+    """Yields each of these sentences as a page, beside a title and a menu."""
+    for trap in traps():
+        text = trap.page.body.decode()
+        menu = "<nav><a href=/>Home</a> <a href=/c>Contact</a></nav>"
+        yield trap._replace(page=html_page(f"<!doctype html><title>Notes</title>{menu}<main><p>{text}</p></main>"))
+
+
 def written() -> Iterator[Sample]:
     """Yields texts of many genres that were written for the model (`texts-*.jsonl.gz`)."""
     for path in sorted(SAMPLES.glob(f"{WRITTEN}*.jsonl.gz")):

@@ -13,15 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatewayfilter.classify import PageClassifier
-from gatewayfilter.classify.bet_taking import CATEGORY as BETTING
-from gatewayfilter.classify.bet_taking import bet_taking_sign
 from gatewayfilter.classify.models.calibration import BLOCKED_FROM, KINDS, Calibration
 from gatewayfilter.classify.models.text_model import TextModel
 from gatewayfilter.classify.score_adjustment import candidate_of
+from gatewayfilter.classify.signs.page_signs import sign_of
 from gatewayfilter.settings import Strictness
-from scripts.training.bounds import FAR, MARGINS, PASSAGES_OVER, SETTLED_FOUND, SETTLED_GROUPS, SETTLED_MOST, SMALLEST_GAP
+from scripts.training.bounds import (
+    FAR,
+    PASSAGES_OVER,
+    SETTLED_FOUND,
+    SETTLED_GROUPS,
+    SETTLED_MARGINS,
+    SETTLED_MOST,
+    SMALLEST_GAP,
+    SPREAD,
+    SPREADS,
+)
 from scripts.training.inputs import CATEGORIES, HARMLESS, LICENSED, Sample
-from scripts.training.knots import Aim, KnotSearch, table
+from scripts.training.knots import Aim, table
+from scripts.training.steady_knots import spread, steady_knots
 
 _STRICT, _STANDARD, _RELAXED = (
     list(BLOCKED_FROM).index(one) for one in (Strictness.STRICT, Strictness.STANDARD, Strictness.RELAXED)
@@ -41,9 +51,9 @@ class Odds:
         samples: the pages.
         odds: log-odds of each, `FAR` where no word speaks of a category.
         column: of its knot, -1 where no word speaks.
-        spared: whether neither words nor reading confirm a page, so that it is not blocked. Knots are chosen as if it were: what
-            this spares is not spent on other pages.
-        signed: whether a sign of its own blocks a page, whatever its odds; knots are chosen without it, too.
+        spared: whether neither words nor reading confirm a page, so that it is not blocked. Part of what this spares is spent:
+            bounds for general texts and mail are tighter than they were without it.
+        signed: whether a sign of its own blocks a page, whatever its odds; knots are chosen as if it did not.
     """
 
     samples: Sequence[Sample]
@@ -66,7 +76,7 @@ class Odds:
                 odds[index] = model.calibration.odds(page, reading)
                 column[index] = model.calibration.column(page)
                 spared[index] = not page.verdict and not reading.confirms
-                signed[index] = page.category == BETTING and bool(bet_taking_sign(text.visible()))
+                signed[index] = bool(sign_of(page.category, text.visible()))
         return cls(samples, odds, column, spared, signed)
 
     def blocked(self, knots: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -86,16 +96,18 @@ class Odds:
         blocked, most, aims = {}, {}, {}
         for name, sets in SETTLED_GROUPS.items():
             those = seen & harmless & np.isin(origin, sets)
-            blocked[name] = self._table(those, 1.0, MARGINS.get(name, 0.0))
-            most[name] = max(SETTLED_MOST[name] * float(those.sum()), 0.5)
+            blocked[name] = self._table(those, 1.0, SETTLED_MARGINS[name])
+            most[name] = SETTLED_MOST[name] * float(those.sum())
         for name, (share, counts) in SETTLED_FOUND.items():
             those = seen & harmful & (origin == name)
-            aims[name] = Aim(self._table(those, 1.0 / max(int(those.sum()), 1)), share, counts)
-        return KnotSearch(blocked, most, aims).knots()
+            found = self._table(those, 1.0 / max(int(those.sum()), 1))
+            aims[name] = Aim(spread(found, SPREADS.get(name, SPREAD)), share, counts)
+        return steady_knots(blocked, most, aims)
 
     def _table(self, those: NDArray[np.bool_], count: float, margin: float = 0.0) -> NDArray[np.float64]:
         counts = np.full(int(those.sum()), count)
-        return table(self.odds[those] + margin, self.column[those], counts, KINDS * len(CATEGORIES))
+        column = np.where(self.spared, -1, self.column)
+        return table(self.odds[those] + margin, column[those], counts, KINDS * len(CATEGORIES))
 
 
 def with_knots(calibration: Calibration, standard: NDArray[np.float64]) -> Calibration:

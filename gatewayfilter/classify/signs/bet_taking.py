@@ -1,4 +1,4 @@
-"""Pages that take bets: their terms bind bettors, or their boards put an amount beside each price.
+"""Pages that take bets: by their terms, their boards of prices, odds compared, or the sale of a draw.
 
 Rules, terms and bare boards of a betting site hardly advertise, so that words and reading find them harmless. What they do tells
 them from texts about bets: sentence after sentence says what becomes of a bet, or names the account or the customer that it is
@@ -24,6 +24,12 @@ _BINDING = re.compile("客户|用户|玩家|我们|有效|无效|取消|作废|�
 _TOLD = re.compile("记者|警方|民警|公安|检察|法院|被告|嫌疑|涉案|犯罪|诈骗|骗子|骗局|受害|戒赌|求助|辅导|据悉|报道")
 """Of reports and warnings."""
 _PRICE = re.compile(r"(?:赔率|水位)[\s:|]{0,6}(?:金额|下注|注额|投注)")
+_DRAW = re.compile("开奖倒计时|距离?开奖|开奖时间")
+_SALE = re.compile("(?:销售|投注|购买|代购|合买)截止|截止(?:时间|销售|投注)|正在销售|封盘")
+"""Together: bets are taken until a draw. News name the time of a draw, or when sales of a year end, but not both."""
+_COMPARED = re.compile("凯利指?数?|返还率|赔付率|欧赔|亚盘|初盘|终盘|即时盘|即时赔率|初赔|欧指|亚指|kelly")
+"""What boards of odds are made of."""
+LEAST_COMPARED = 3
 _END = re.compile("[。!?;\n]")
 
 
@@ -37,6 +43,11 @@ def bet_taking_sign(text: str) -> str:
     prices = len(_PRICE.findall(text))
     if prices >= LEAST_PRICES:
         return f"a stake beside {prices} prices"
+    if (draw := _DRAW.search(text)) and (sale := _SALE.search(text)):
+        return f"{sale[0]} · {draw[0]}"
+    compared = len(set(_COMPARED.findall(text)))
+    if compared >= LEAST_COMPARED:
+        return f"odds compared by {compared} terms"
     sentences = [sentence for sentence in _END.split(text) if sentence]
     bound = sum(map(_binds, sentences))
     told = len(_TOLD.findall(text))

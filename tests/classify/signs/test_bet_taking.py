@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import load_classifier
-from gatewayfilter.classify.bet_taking import LEAST_PRICES, LEAST_SENTENCES, LEAST_SHARE, MAX_READ, bet_taking_sign
 from gatewayfilter.classify.score_adjustment import SIGN_CERTAINTY
+from gatewayfilter.classify.signs.bet_taking import LEAST_PRICES, LEAST_SENTENCES, LEAST_SHARE, MAX_READ, bet_taking_sign
 from gatewayfilter.settings import Strictness
 from tests.classify.models.text_models import BUNDLED
 
@@ -20,6 +20,8 @@ TOLD = (
     "公司第三季度博彩收入增长一成。客户贡献了四成,玩家的下注也有回升。我们认为博彩毛利更加稳定,董事会取消了下注新市场的计划。",
     "骗子把受害人拉进投注群。受害人账户里的投注收益起初可以提现,大额投注后客服要求会员缴纳保证金。这是典型的诈骗。",
     "您是否为了翻本而不断投注?您是否向家人隐瞒投注?您是否借钱投注?请拨打戒赌求助热线,辅导是免费的。",
+    "体彩中心通知,本期开奖时间调整为九点一刻,节日期间照常。",
+    "春节休市安排:销售截止后两周内不再开市,网点照常兑奖。",
     "彩民购票后请核对投注号码。他守着同一组投注号码三年,昨日中得二等奖。",
     "赔率和金额都写在同一张表里。",
     "图书馆的会员请在本平台预约,您的账户取消预约后有效期不变。" * 3,
@@ -29,6 +31,9 @@ TOLD = (
 def test_terms_and_boards_take_bets() -> None:
     assert bet_taking_sign(TERMS) == "4 sentences bind bettors"
     assert bet_taking_sign(BOARD) == "a stake beside 3 prices"
+    assert bet_taking_sign("第 期 正在销售中\n剩余00:00:00\n开奖倒计时:00:00") == "正在销售 · 开奖倒计时"
+    assert bet_taking_sign("主队 客队\n欧赔\n亚盘\n凯利指数") == "odds compared by 3 terms"
+    assert not bet_taking_sign("赛前欧赔走低,赛后欧赔再谈亚盘。")
 
 
 @pytest.mark.parametrize("text", TOLD)

@@ -1,0 +1,1 @@
+"""Signs of what a page does, which decide where words and reading are not clear."""
