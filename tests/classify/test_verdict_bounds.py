@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from gatewayfilter.classify.bet_taking import CATEGORY as BETTING
 from gatewayfilter.classify.classifier import Explained
 from gatewayfilter.classify.ignored_words import IgnoredWords
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role, is_alphabetic
@@ -16,6 +15,7 @@ from gatewayfilter.classify.passages import LEAST_SHARE, LETTERS, MARGIN, denses
 from gatewayfilter.classify.score import Judgement, Sum, ZoneHits
 from gatewayfilter.classify.score_adjustment import CLONE_CERTAINTY, OVER, as_login_clone, candidate_of, is_grey
 from gatewayfilter.classify.score_breakdown import breakdown_of
+from gatewayfilter.classify.signs.bet_taking import CATEGORY as BETTING
 from gatewayfilter.classify.zones import PageText
 from gatewayfilter.documents.html.forms import Credential, PageForms
 from gatewayfilter.model import Classification, Evidence

@@ -130,7 +130,9 @@ def test_pages_are_judged_again_once_when_the_words_changed(
         for _ in range(2):
             asyncio.run(learner._rejudge())
     assert (learner.asked, mark.read_text()) == ([(("offers", learners.REJUDGE_MOST), NOW)], "two")
-    assert [record.getMessage() for record in caplog.records] == ["the words or the judge have changed: 12 blocked pages are judged again"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "the words or the judge have changed: 12 blocked pages are judged again"
+    ]
 
 
 def test_blocks_that_expired_are_checked_again_in_batches(
