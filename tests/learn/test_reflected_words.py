@@ -164,7 +164,7 @@ def test_a_verdict_by_its_address_says_nothing_of_the_same_content_elsewhere(lea
 
 
 def test_a_verdict_of_plain_text_says_nothing_of_the_same_content_as_a_page(learner: Learner) -> None:
-    body = f"<html><head><title>Library</title><!-- {LONG[0]} --></head><body><p>{ORDINARY}</p></body></html>"
+    body = f"<html><head><title>Library</title><!-- {CASINO} --></head><body><p>{ORDINARY}</p></body></html>"
     plain = Page("https://a.test/", "https://a.test/", 200, {"content-type": "text/plain"}, body.encode())
     found = learner.sink.page(plain)
     assert found is not None

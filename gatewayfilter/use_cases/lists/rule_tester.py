@@ -210,7 +210,7 @@ def _tested(
 
 def _own_rule(text: str, action: ListAction) -> list[ManualRule]:
     if has_adblock_options(text):
-        raise RuleError("an Adblock rule with options")
+        raise RuleError("an Adblock rule with options: add the file as a source instead")
     found = read_entries(text, action, force=True)
     if found.rejected or len(found.rules) != 1:
         raise RuleError(found.rejected[0][2] if found.rejected else "a line of the tester holds one rule")
