@@ -113,9 +113,12 @@ def test_open_files_are_allowed_up_to_the_hard_limit(
 
 
 @pytest.fixture(autouse=True)
-def own_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No filter of the log that another worker of this process has left, or that one of these leaves."""
+def own_filters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No filter and no level of the log that another worker of this process has left, or that one of these leaves."""
     monkeypatch.setattr(logging.getLogger(), "filters", [])
+    level = logging.getLogger("mitmproxy").level
+    yield
+    logging.getLogger("mitmproxy").setLevel(level)
 
 
 def test_a_worker_that_cannot_start_says_why_and_exits_with_2(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
