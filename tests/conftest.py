@@ -4,6 +4,7 @@ A test that takes more than `BUDGET_S` of CPU time belongs to `make check`, mark
 marked. It does not fail for them: how fast a CPU is says nothing of a change.
 """
 
+import logging
 import os
 import signal
 from collections.abc import Generator
@@ -79,6 +80,15 @@ def _statements_of(connection: Connection) -> list[str]:
 
 
 _NEW_DATABASES = NewDatabases()
+
+
+@pytest.fixture(autouse=True)
+def _log_as_python_starts_it() -> None:
+    """Takes back what workers and commands that an earlier test ran in this process have set: levels and filters of the log."""
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    root.filters.clear()
+    logging.getLogger("mitmproxy").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True)
