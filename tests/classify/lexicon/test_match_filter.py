@@ -28,7 +28,7 @@ phrases = st.builds(
     st.sampled_from(["", "", "*"]),
     st.text("ab\u8d4c", min_size=1, max_size=3)
     | st.text(LETTERS, min_size=1, max_size=2)
-    | st.sampled_from(["a b", "ab a", "b.a", "\u8d4c a"]),
+    | st.sampled_from(["a b", "ab a", "b.a", "\u8d4c a", "a b a", "b ab a", "a b.ab", "a\u8d4ca", "a. \u8d4c a"]),
     st.sampled_from(["", "", "*"]),
 )
 several = st.lists(phrases, max_size=4)
@@ -146,6 +146,28 @@ def test_hundreds_of_phrases_find_the_same() -> None:
     found = list(fast(text).items())
     assert len(found) > 100
     assert found == list(plain(text).items())
+
+
+@needs_compiled
+def test_phrases_of_several_words_find_the_same() -> None:
+    chance = random.Random(11)
+    words = ["a", "ab", "the", "best", "of", "casino", "new", "1", "x" * 70]
+    made = [" ".join(chance.choices(words, k=chance.randint(1, 4))) for _ in range(60)]
+    marks = ("", "", "*")
+    fast, plain = both([WordFile("bad", words={f"{chance.choice(marks)}{phrase}{chance.choice(marks)}": 1.0 for phrase in made})])
+    for _ in range(50):
+        text = "".join(f"{chance.choice(words)}{chance.choice((' ', ' ', ' ', '. ', 's ', '-'))}" for _ in range(40))
+        assert list(fast(text).items()) == list(plain(text).items())
+        assert list(fast(text.strip()).items()) == list(plain(text.strip()).items())
+
+
+@needs_compiled
+@pytest.mark.parametrize("letters", [62, 63, 64, 65, 200])
+def test_the_beginning_of_a_long_word_is_found(letters: int) -> None:
+    fast, plain = both([WordFile("bad", words={"a" * letters + "*": 1.0})])
+    for more in ("", "b", " b", "a" * 70):
+        text = f"b {'a' * letters}{more} {'a' * (letters - 1)}b"
+        assert list(fast(text).items()) == list(plain(text).items()) != []
 
 
 @needs_compiled
