@@ -20,6 +20,51 @@ def best(found, dict factors_of not None, dict zone_factors not None, part, near
     return best
 
 
+def counted_of(dict best not None, dict combinations not None, double chance, part, near):
+    """Returns what counts for each category; see score.counted_of."""
+    cdef dict counted = {}
+    cdef list counting
+    cdef tuple item, parts, least
+    cdef object meaning, role
+    cdef str name
+    for meaning, item in best.items():
+        name = meaning.category
+        if name == "any":
+            continue
+        role = meaning.role
+        if role is part:
+            for combination, parts in combinations.get(meaning, ()):
+                least = _least(best, parts)
+                if least is not None:
+                    whole = (str(combination), name, round(combination.weight * least[2] * chance, 3), least[3], least[4])
+                    counting = counted.get(name)
+                    if counting is None:
+                        counting = counted[name] = []
+                    counting.append((whole, abs(combination.weight), False))
+            continue
+        counting = counted.get(name)
+        if counting is None:
+            counting = counted[name] = []
+        if role is near:
+            pair = (item[0], name, round(<double>item[2] * chance, 3), item[3], item[4])
+            counting.append((pair, meaning.weight, True))
+        else:
+            counting.append((item, abs(<double>meaning.weight), False))
+    return counted
+
+
+cdef tuple _least(dict best, tuple parts):
+    """Returns the first of the parts that weigh least where each counts most, `None` where one is missing."""
+    cdef tuple least = None, found
+    for part in parts:
+        found = best.get(part)
+        if found is None:
+            return None
+        if least is None or <double>found[2] < <double>least[2]:
+            least = found
+    return least
+
+
 def add_up(list counted not None, dict zone_factors not None, dict decisive_zones not None, double decisive, double weak, double head):
     """Returns the evidence of a category and what it adds up to; see score.add_up."""
     cdef list evidence = []

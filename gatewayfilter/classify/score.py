@@ -270,8 +270,47 @@ def heaviest(evidence: Iterable[Found], winner: str) -> list[Found]:
     return sorted(evidence, key=lambda found: (found[1] != winner, -abs(found[2]), found[0]))
 
 
+def counted_of(
+    best: Mapping[Meaning, Found],
+    combinations: Mapping[Meaning, Sequence[tuple[Combination, tuple[Meaning, ...]]]],
+    chance: float,
+    part: Role,
+    near: Role,
+) -> dict[str, list[_Counted]]:
+    """Returns what counts for each category that anything counts for or against; what all share comes later.
+
+    Args:
+        best: each meaning where it counts most.
+        combinations: the combinations of which a part is the first, with their parts.
+        chance: what is left of the weights of combinations and pairs at the page's length.
+        part: the role of parts.
+        near: the role of pairs.
+    """
+    counted: dict[str, list[_Counted]] = {}
+    for meaning, item in best.items():
+        name = meaning.category
+        if name == ANY:
+            continue
+        role = meaning.role
+        if role is part:
+            for combination, parts in combinations.get(meaning, ()):
+                if all(other in best for other in parts):
+                    _, _, least, zone, position = min((best[other] for other in parts), key=itemgetter(2))
+                    weight = round(combination.weight * least * chance, 3)
+                    whole = str(combination), name, weight, zone, position
+                    counted.setdefault(name, []).append((whole, abs(combination.weight), False))
+        elif role is near:
+            word, _, weight, zone, position = item
+            pair = word, name, round(weight * chance, 3), zone, position
+            counted.setdefault(name, []).append((pair, meaning.weight, True))
+        else:
+            counted.setdefault(name, []).append((item, abs(meaning.weight), False))
+    return counted
+
+
 _best: Callable[..., dict[Meaning, Found]] = best if _compiled is None else _compiled.best
 _add_up: Callable[..., _AddedUp] = add_up if _compiled is None else _compiled.add_up
+_counted_of: Callable[..., dict[str, list[_Counted]]] = counted_of if _compiled is None else _compiled.counted_of
 _heaviest: Callable[..., list[Found]] = heaviest if _compiled is None else _compiled.heaviest
 
 
@@ -297,7 +336,7 @@ class Judge:
         """
         best = _best(found, _FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR)
         chance = max(LEAST_OF_LONG, min(1.0, LONG_PAGE / max(length, 1)))
-        counted = self._counted(best, chance)
+        counted = _counted_of(best, self._combinations, chance, Role.PART, Role.NEAR)
         if not counted:  # nothing counts for or against any category
             return Judgement("", 0.0, self._lowest_limit, {}, ())
         shared = [item for meaning, item in best.items() if meaning.category == ANY]
@@ -307,30 +346,6 @@ class Judge:
         page = _Page(length, offers, share, [item for item in shared if item[2]])
         tallies = [_Tally(self._categories[name], items, page) for name, items in counted.items()]
         return self._verdict([tally for tally in tallies if tally.sum.words], placed)
-
-    def _counted(self, best: Mapping[Meaning, Found], chance: float) -> dict[str, list[_Counted]]:
-        """Returns what counts for each category that anything counts for or against; what is shared by all comes later."""
-        counted: dict[str, list[_Counted]] = {}
-        for meaning, item in best.items():
-            name = meaning.category
-            role = meaning.role
-            if name == ANY:
-                continue
-            if role is Role.PART:
-                for combination, parts in self._combinations.get(meaning, ()):
-                    if all(part in best for part in parts):
-                        _, _, least, zone, position = min((best[part] for part in parts), key=itemgetter(2))
-                        weight = round(combination.weight * least * chance, 3)
-                        whole = str(combination), name, weight, zone, position
-                        counted.setdefault(name, []).append((whole, abs(combination.weight), False))
-                continue
-            if role is Role.NEAR:
-                word, _, weight, zone, position = item
-                pair = word, name, round(weight * chance, 3), zone, position
-                counted.setdefault(name, []).append((pair, meaning.weight, True))
-            else:
-                counted.setdefault(name, []).append((item, abs(meaning.weight), False))
-        return counted
 
     def _verdict(self, tallies: Sequence[_Tally], offers: Sequence[Found]) -> Judgement:
         speaking = sorted((tally for tally in tallies if tally.score > 0), key=lambda tally: -tally.score / tally.sum.limit)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import score
+from gatewayfilter.classify.lexicon.lexicon import Combination
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role
 from gatewayfilter.classify.score import ZoneHits
 from gatewayfilter.compiled import load
@@ -38,6 +39,21 @@ def test_each_meaning_counts_where_it_counts_most(found: list[ZoneHits]) -> None
     arguments = found, FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR
     expected = score.best(*arguments)
     assert list(COMPILED.best(*arguments).items()) == list(expected.items())
+
+
+PARTS = [meaning for meaning in MEANINGS if meaning.role is Role.PART]
+_combined = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(
+    lambda parts: (Combination(tuple(part.phrase for part in parts), 3.7), tuple(parts))
+)
+_combinations = st.dictionaries(st.sampled_from(PARTS), st.lists(_combined, max_size=3), max_size=8)
+
+
+@given(_found, _combinations, st.sampled_from([0.3, 0.77, 1.0]))
+def test_the_same_counts(found: list[ZoneHits], combinations: dict[Any, Any], chance: float) -> None:
+    best = score.best(found, FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR)
+    arguments = best, combinations, chance, Role.PART, Role.NEAR
+    expected = score.counted_of(*arguments)
+    assert list(COMPILED.counted_of(*arguments).items()) == list(expected.items())
 
 
 @given(st.lists(st.tuples(_evidence, st.sampled_from([0.1, 4.9, 5.0, 8.0, 12.0]), st.booleans()), max_size=30))
