@@ -47,16 +47,23 @@ class Explained:
 
 
 _MOST_KEPT: Final = 500_000
-"""Bytes of the body of a page whose judgement is kept."""
+"""Bytes of the bodies of pages whose judgements are kept: of the last one, and of the last ones that reviews may ask about."""
+
+
+class _Judged(NamedTuple):
+    """A text, its judgement, and what the words of each category add up to."""
+
+    text: PageText
+    found: Classification
+    sums: dict[str, Sum]
 
 
 class _Read(NamedTuple):
-    """A page that was judged: its text, the text that the judgement is of, which may be by another charset, and the judgement."""
+    """A page that was judged: its text, and what was judged, which may be the text by another charset."""
 
     page: Page
     text: PageText
-    judged: PageText
-    found: Classification
+    judged: _Judged
 
 
 class PageClassifier:
@@ -96,6 +103,7 @@ class PageClassifier:
         self._scanner = Scanner(lexicon)
         self._judge = Judge(lexicon, self._scanner)
         self._last: _Read | None = None
+        self._telling: tuple[_Read, ...] = ()  # harmful or in doubt: a batch is judged before reviews ask about its pages
 
     @property
     def lexicon(self) -> Lexicon:
@@ -111,13 +119,13 @@ class PageClassifier:
         """
         key = None if self._known is None or self._counts_url(page) else content_key(page)
         if self._known is None or key is None:
-            return self._judged(page)[1]
+            return self._judged(page).found
         if (known := self._known.get(key)) is not None:
             return known
-        text, found = self._judged(page)
-        if not self._may_be_clone(page, text):
-            self._known.put(key, found)
-        return found
+        judged = self._judged(page)
+        if not self._may_be_clone(page, judged.text):
+            self._known.put(key, judged.found)
+        return judged.found
 
     def classify_with_parts(self, page: Page) -> tuple[Classification, PageParts]:
         """Judges a page as `classify_page` does, and returns what stands on it as well; the markup is read once for both."""
@@ -128,22 +136,22 @@ class PageClassifier:
         markup = read_markup(decoded.text)
         text = page_text(decoded.text, page.final_url, self._extractor, self._named(page), markup.texts)
         text = text.without(page.ignored) if page.ignored else text
-        read, found = self._by_label(page, text, self._classify(text, decoded.charset))
-        return self._with_fields(page, self._with_login_clone(page, read, found, decoded.text)), parts_from(markup)
+        judged = self._by_label(page, self._classify(text, decoded.charset))
+        return self._with_fields(page, self._with_login_clone(page, judged, decoded.text)), parts_from(markup)
 
     def classify_text(self, text: str) -> Classification:
         """Judges plain text, all of it as main text. Never raises."""
-        return self._classify(plain_text(text), "")
+        return self._classify(plain_text(text), "").found
 
     def text_of(self, page: Page) -> str:
         """Returns the text of a page (title, main text, the rest) in the normal view, bounded; `""` for what is no text."""
-        last = self._last
-        return (last.text if last is not None and last.page is page else self._read(page)[0]).visible()
+        read = self._kept(page)
+        return (self._read(page)[0] if read is None else read.text).visible()
 
     def explain(self, page: Page) -> Explained:
         """Judges a page as `classify_page` does, and returns what it was judged by."""
-        text, found = self._judged(page)
-        return Explained(found, text.zones, self._judge.judge(self._hits(text), text.length()).sums)
+        judged = self._judged(page)
+        return Explained(judged.found, judged.text.zones, judged.sums)
 
     def by_words(self, page: Page) -> tuple[PageText, Judgement, Lexicon]:
         """Returns the text of a page, and what the words alone make of it: what a text model is trained beside."""
@@ -155,16 +163,35 @@ class PageClassifier:
         found = self._passage(text, list(self._hits(text))) if text.length() > LONG_PAGE else None
         return None if found is None else found[1:]
 
-    def _judged(self, page: Page) -> tuple[PageText, Classification]:
-        """Returns what a page was judged by, and the judgement; the last is kept: a review asks for all of it again."""
-        last = self._last
-        if last is None or last.page is not page:
+    def _judged(self, page: Page) -> _Judged:
+        """Judges a page, or returns what is kept of it: a review asks for all of it again."""
+        read = self._kept(page)
+        if read is None:
             text, charset = self._read(page)
-            read, found = self._by_label(page, text, self._classify(text, charset))
-            found = self._with_fields(page, self._with_login_clone(page, read, found))
-            last = _Read(page, text, read, found)
-            self._last = last if len(page.body) <= _MOST_KEPT else None  # replaced as a whole: threads may share it
-        return last.judged, last.found
+            judged = self._by_label(page, self._classify(text, charset))
+            found = self._with_fields(page, self._with_login_clone(page, judged))
+            read = _Read(page, text, judged._replace(found=found))
+            self._keep(read)
+        return read.judged
+
+    def _kept(self, page: Page) -> _Read | None:
+        last = self._last
+        if last is not None and last.page is page:
+            return last
+        return next((read for read in self._telling if read.page is page), None)
+
+    def _keep(self, read: _Read) -> None:
+        """Keeps a judgement as the last one, beside others before it; both are replaced as a whole: threads may share them."""
+        size = len(read.page.body)
+        self._last = read if size <= _MOST_KEPT else None
+        if self._last is not None and (read.judged.found.harmful or read.judged.found.doubt):
+            kept = [read]
+            for earlier in self._telling:
+                size += len(earlier.page.body)
+                if size > _MOST_KEPT:
+                    break
+                kept.append(earlier)
+            self._telling = tuple(kept)
 
     def _counts_url(self, page: Page) -> bool:
         """Returns whether the URL counts in a judgement, or what came with the page; a PDF file may be cut short by its time."""
@@ -180,8 +207,9 @@ class PageClassifier:
         html = decode(page.body[:MAX_BODY], page.headers.get("content-type", "")).text
         return may_be_login_clone(html, text.title, self._services)
 
-    def _with_login_clone(self, page: Page, text: PageText, found: Classification, html: str | None = None) -> Classification:
+    def _with_login_clone(self, page: Page, judged: _Judged, html: str | None = None) -> Classification:
         """Returns the judgement of a page that takes credentials in the name of another site, else the judgement as it is."""
+        text, found, _ = judged
         if self._services is None or found.harmful or CLONE_CATEGORY not in self._lexicon.categories:
             return found
         if html is None:
@@ -196,16 +224,15 @@ class PageClassifier:
         ruled = self._rules.read(page) if self._rules is not None else None
         return found if ruled is None else replace(found, fields=ruled.kept())
 
-    def _by_label(self, page: Page, text: PageText, found: Classification) -> tuple[PageText, Classification]:
-        """Returns text and judgement, or those by the charset that the page's label names, where they are harmful."""
-        if not found.harmful:
-            labelled = decode_as_labelled(page.body[:MAX_BODY], page.headers.get("content-type", ""), found.charset)
-            if labelled is not None:
-                other, charset = self._read(page, labelled)
-                judged = self._classify(other, charset)
-                if judged.harmful:
-                    return other, judged
-        return text, found
+    def _by_label(self, page: Page, judged: _Judged) -> _Judged:
+        """Returns what was judged, or the text by the charset that the page's label names, where it is harmful."""
+        if judged.found.harmful:
+            return judged
+        labelled = decode_as_labelled(page.body[:MAX_BODY], page.headers.get("content-type", ""), judged.found.charset)
+        if labelled is None:
+            return judged
+        other = self._classify(*self._read(page, labelled))
+        return other if other.found.harmful else judged
 
     def _read(self, page: Page, decoded: Decoded | None = None) -> tuple[PageText, str]:
         text, charset = self._read_all(page, decoded)
@@ -230,17 +257,17 @@ class PageClassifier:
         ruled = self._rules.read(page) if self._rules is not None else None
         return ruled.zones() if ruled is not None else None
 
-    def _classify(self, page: PageText, charset: str) -> Classification:
+    def _classify(self, page: PageText, charset: str) -> _Judged:
         hits = list(self._hits(page))
         length = page.length()
-        found = self._judge.judge(hits, length)
+        by_words = found = self._judge.judge(hits, length)
         if self._texts:
             found = with_certainty(found, self._lexicon, page, self._texts, self._strictness)
             if length > LONG_PAGE and not found.category:
                 found = self._by_passage(found, page, hits, self._texts)
         if self._model and is_grey(found, self._lexicon):
             found = with_opinion(found, self._lexicon, self._model.logit(page.visible()))
-        return Classification(
+        classification = Classification(
             found.category,
             found.score,
             found.limit,
@@ -252,6 +279,7 @@ class PageClassifier:
             certainty=found.certainty,
             doubt=found.doubt,
         )
+        return _Judged(page, classification, by_words.sums)
 
     def _by_passage(self, found: Judgement, page: PageText, hits: list[ZoneHits], texts: TextModel) -> Judgement:
         """Returns the judgement of a page that is not blocked as a whole, after its densest passage was judged."""

@@ -52,7 +52,7 @@ class PageText:
     def is_ideographic(self) -> bool:
         """Returns whether the page is written in Chinese or Japanese, by the beginning of its visible text."""
         head = self.visible()[:IDEOGRAPHIC_HEAD]
-        return len(_IDEOGRAPH.findall(head)) > IDEOGRAPHIC_SHARE * max(len(head), 1)
+        return not head.isascii() and len(_IDEOGRAPH.findall(head)) > IDEOGRAPHIC_SHARE * max(len(head), 1)
 
     def without(self, ignored: str) -> "PageText":
         """Returns the page without the words of a text."""
