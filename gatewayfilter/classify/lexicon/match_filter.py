@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from gatewayfilter.classify.lexicon.proximity import places
+from gatewayfilter.classify.lexicon.proximity import ONE, OTHER, places
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -40,6 +40,10 @@ WORD, CONTEXT = int(Role.WORD), int(Role.CONTEXT)
 LEFT, RIGHT, OPEN, EXCEPTION, SIDE = 1, 2, 4, 8, 16
 """Bits of a pattern's kind: its left, its right end is a letter of an alphabet; some meaning opens an end; it is an exception,
 which covers what it holds; it is a side of a pair."""
+
+
+_BOTH = 1 << ONE | 1 << OTHER
+"""Sides of a pair, as bits."""
 
 
 class Patterns(NamedTuple):
@@ -135,9 +139,17 @@ def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns
         patterns: what was looked for.
         hits: where they are added.
     """
+    seen: dict[int, int] = {}
+    for number in {number for number, *_ in beside}:
+        for _, pair, side in patterns.sides[number]:
+            seen[pair] = seen.get(pair, 0) | 1 << side
+    whole = {pair for pair, sides in seen.items() if sides == _BOTH}
+    if not whole:  # nearly always: most phrases of pairs stand alone
+        return
+    sides_of = {number: [side for side in patterns.sides[number] if side[1] in whole] for number, *_ in beside}
     phrases: dict[int, list[tuple[int, int, int]]] = {}
     for number, start, end, touches in beside:
-        for opened, pair, side in patterns.sides[number]:
+        for opened, pair, side in sides_of[number]:
             if not touches & ~opened:
                 phrases.setdefault(pair, []).append((start, end, side))
     for pair, found in phrases.items():

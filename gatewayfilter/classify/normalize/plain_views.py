@@ -14,7 +14,8 @@ from gatewayfilter.characters import HOMOGLYPHS, INVISIBLE, simplified
 _FOLDED = {"-": " ", "_": " ", "\u2010": " ", "\u2011": " ", "\u2018": "'", "\u2019": "'"}
 _BLANKS = re.compile(r"[^\S\n]++")
 _LINES = re.compile(r" \n[ \n]*+|\n[ \n]++")
-_OTHER_BLANK = re.compile(f"[{''.join(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) not in ' \n')}]")
+_OTHER_BLANKS = tuple(chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) not in " \n")
+"""One search each is faster than one expression for all."""
 
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff"
 _HAN = re.compile(rf"[{_CJK}]")
@@ -60,7 +61,7 @@ def normal_view(text: str) -> str:
             text = text.translate(simplified())
         for mark, plain in _FOLDED.items():
             text = text.replace(mark, plain)
-    if _OTHER_BLANK.search(text):
+    if any(map(text.__contains__, _OTHER_BLANKS)):
         text = _BLANKS.sub(" ", text)
     while "  " in text:  # a handful of times at most: each halves the runs of blanks
         text = text.replace("  ", " ")

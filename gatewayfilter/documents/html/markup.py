@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gatewayfilter.compiled import load
 from gatewayfilter.documents.html.html_text import HtmlText, texts_of
 from gatewayfilter.documents.html.references import References, references_of
-from gatewayfilter.documents.html.tags import MAX_HTML, Token, bounded, text_before, text_beyond, tokens_of
+from gatewayfilter.documents.html.tags import MAX_HTML, Token, bounded, text_before, text_beyond, tokens_of, tokens_of_bounded
 from gatewayfilter.documents.text_density import Block
 
 MAX_NESTED = 500_000
@@ -40,16 +40,17 @@ class Reading(NamedTuple):
 
 
 def _pure_markup(html: str) -> Markup:
-    tokens = tokens_of(html)
-    return Markup(_texts_of(html, tokens), references_of(tokens))
+    read = bounded(html)
+    tokens = tokens_of_bounded(read)
+    return Markup(_texts_of(html, read, tokens), references_of(tokens))
 
 
 def _pure_html(html: str) -> HtmlText:
-    return _texts_of(html, tokens_of(html))
-
-
-def _texts_of(html: str, tokens: list[Token]) -> HtmlText:
     read = bounded(html)
+    return _texts_of(html, read, tokens_of_bounded(read))
+
+
+def _texts_of(html: str, read: str, tokens: list[Token]) -> HtmlText:
     texts = texts_of(text_before(read), tokens)
     if len(read) < min(len(html), MAX_HTML):
         texts.is_unusual = True
