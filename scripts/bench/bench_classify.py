@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from resiliparse.extract.html2text import extract_plain_text
@@ -56,14 +57,21 @@ LABELS = {
 }
 
 
-def median_ms[T](work: Callable[[T], object], items: Sequence[T]) -> float:
-    """Returns the median over the items of each item's best CPU time in milliseconds."""
+def median_ms[T](work: Callable[[T], object], items: Sequence[T], anew: Callable[[T], T] = lambda item: item) -> float:
+    """Returns the median over the items of each item's best CPU time in milliseconds.
+
+    Args:
+        work: is timed.
+        items: what it is given.
+        anew: returns an item as one that was never seen: what a process remembers of the last page is no work.
+    """
     best = []
     for item in items:
         times = []
         for _ in range(ROUNDS):
+            given = anew(item)
             begun = time.process_time_ns()
-            work(item)
+            work(given)
             times.append((time.process_time_ns() - begun) / 1e6)
         best.append(min(times))
     return statistics.median(best)
@@ -91,6 +99,16 @@ def bodies_in(folder: Path) -> list[bytes]:
     return [gzip.decompress(file.read_bytes()) for file in sorted((folder / "pages" / "html").glob("*.gz"))]
 
 
+def another(body: bytes) -> bytes:
+    """Returns equal bytes."""
+    return bytes(bytearray(body))
+
+
+def fetched_again(page: Page) -> Page:
+    """Returns an equal page."""
+    return replace(page, body=another(page.body))
+
+
 def measure(bodies: list[bytes]) -> dict[str, float]:
     """Returns the milliseconds of each step in this process, by the keys of `LABELS`."""
     url = "http://site.example/a"
@@ -110,10 +128,10 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
     joined = normal_view(" ".join(texts))
     slices = [joined[start : start + 4000] for start in range(0, 160_000, 4000)]
     return {
-        "whole": median_ms(classifier.classify_page, pages),
-        "words": median_ms(PageClassifier(lexicon).classify_page, pages),
-        "parts": median_ms(classifier.classify_with_parts, pages),
-        "decode": median_ms(decode, bodies),
+        "whole": median_ms(classifier.classify_page, pages, fetched_again),
+        "words": median_ms(PageClassifier(lexicon).classify_page, pages, fetched_again),
+        "parts": median_ms(classifier.classify_with_parts, pages, fetched_again),
+        "decode": median_ms(decode, bodies, another),
         "markup": median_ms(read_markup, htmls),
         "html": median_ms(read_html, htmls),
         "references": median_ms(read_references, htmls),
