@@ -35,12 +35,14 @@ from gatewayfilter.interfaces import Page
 
 ROOT = Path(__file__).parents[2]
 WORDS = ROOT / "lists" / "words"
+URL = "http://site.example/a"
 ROUNDS = 3
 TURNS = 3
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Of the bundled words; above 1, as many more are made up."""
 LABELS = {
     "whole": "whole classification",
+    "sets": "the same of the HTML pages of the sets of texts",
     "words": "the same by words alone, without the topic model",
     "parts": "whole classification, links and pictures too",
     "decode": "of it finding the charset and decoding",
@@ -99,6 +101,20 @@ def bodies_in(folder: Path) -> list[bytes]:
     return [gzip.decompress(file.read_bytes()) for file in sorted((folder / "pages" / "html").glob("*.gz"))]
 
 
+def pages_of_sets(folder: Path) -> list[bytes]:
+    """Returns the bodies of the harmless HTML pages of the sets of texts."""
+    found: list[bytes] = []
+    for file in sorted((folder / "texts").glob("html_*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            found += [html.encode("utf-8", "surrogateescape") for line in lines if (html := json.loads(line).get("html"))]
+    return found
+
+
+def fetched(bodies: Sequence[bytes]) -> list[Page]:
+    """Returns pages with these bodies."""
+    return [Page(URL, URL, 200, {"content-type": "text/html"}, body) for body in bodies]
+
+
 def another(body: bytes) -> bytes:
     """Returns equal bytes."""
     return bytes(bytearray(body))
@@ -109,10 +125,10 @@ def fetched_again(page: Page) -> Page:
     return replace(page, body=another(page.body))
 
 
-def measure(bodies: list[bytes]) -> dict[str, float]:
+def measure(folder: Path) -> dict[str, float]:
     """Returns the milliseconds of each step in this process, by the keys of `LABELS`."""
-    url = "http://site.example/a"
-    pages = [Page(url, url, 200, {"content-type": "text/html"}, body) for body in bodies]
+    bodies = bodies_in(folder)
+    pages = fetched(bodies)
     htmls = [decode(body).text for body in bodies]
     blocks = [read_html(html).blocks for html in htmls]
     texts = ["\n".join(block.text for block in row) for row in blocks]
@@ -120,7 +136,7 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
     classifier = load_classifier([WORDS])
     scanner = Scanner(lexicon)
     judge = Judge(lexicon, scanner)
-    zoned = [page_text(html, url) for html in htmls]
+    zoned = [page_text(html, URL) for html in htmls]
     normals = [normal_view(text) for text in texts]
     found = [
         ([ZoneHits(zone, text, True, scanner.scan(text)) for zone, text in page.zones.items()], page.length()) for page in zoned
@@ -129,6 +145,7 @@ def measure(bodies: list[bytes]) -> dict[str, float]:
     slices = [joined[start : start + 4000] for start in range(0, 160_000, 4000)]
     return {
         "whole": median_ms(classifier.classify_page, pages, fetched_again),
+        "sets": median_ms(classifier.classify_page, fetched(pages_of_sets(folder)), fetched_again),
         "words": median_ms(PageClassifier(lexicon).classify_page, pages, fetched_again),
         "parts": median_ms(classifier.classify_with_parts, pages, fetched_again),
         "decode": median_ms(decode, bodies, another),
@@ -187,7 +204,7 @@ def main() -> None:
     options.add_argument("--share", type=float, default=0.0, help="with --measure: the scan alone, with this share of the words")
     chosen = options.parse_args()
     if chosen.measure:
-        print(json.dumps(list_growth(chosen.measure, chosen.share) if chosen.share else measure(bodies_in(chosen.measure))))
+        print(json.dumps(list_growth(chosen.measure, chosen.share) if chosen.share else measure(chosen.measure)))
         return
     folder = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or ROOT.parent / "shared" / "data")
     bodies = bodies_in(folder)
@@ -202,8 +219,9 @@ def main() -> None:
     begun = time.process_time()
     words = Lexicon.load([WORDS]).word_count()
     loading = time.process_time() - begun
-    sizes = [len(body) / 1000 for body in bodies]
-    print(f"{len(bodies)} pages, median {statistics.median(sizes):.0f} KB, mean {statistics.mean(sizes):.0f} KB")
+    for pages, what in ((bodies, "pages"), (pages_of_sets(folder), "HTML pages of the sets of texts")):
+        sizes = [len(body) / 1000 for body in pages] or [0.0]
+        print(f"{len(pages)} {what}, median {statistics.median(sizes):.0f} KB, mean {statistics.mean(sizes):.0f} KB")
     print(f"{words} words, read in {loading:.2f} s")
     if missing:
         print(f"not compiled: {missing}")
