@@ -1,6 +1,8 @@
 """Returns which of the automaton's matches count: whole words, not covered by an exception, not inside a longer word."""
 
+import functools
 import re
+from array import array
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -42,10 +44,6 @@ LEFT, RIGHT, OPEN, EXCEPTION, SIDE = 1, 2, 4, 8, 16
 which covers what it holds; it is a side of a pair."""
 
 
-_BOTH = 1 << ONE | 1 << OTHER
-"""Sides of a pair, as bits."""
-
-
 class Patterns(NamedTuple):
     """What the automaton finds, and what it means, by the patterns' numbers.
 
@@ -62,6 +60,7 @@ class Patterns(NamedTuple):
     places: list[list[Meaning]]
 
 
+type Sides = tuple[tuple[int, int, int], ...]
 type Match = tuple[int, int, int]
 """A match of the automaton: number of the pattern, start and end."""
 type Hits = dict[Meaning, tuple[int, int]]
@@ -78,6 +77,7 @@ class Automaton:
 
     def __init__(self, texts: list[str], patterns: Patterns) -> None:
         self._patterns = patterns
+        self._sided = SideGroups(patterns)
         self._automaton = AhoCorasick(texts, implementation=Implementation.ContiguousNFA) if texts else None
 
     def scan(self, text: str) -> Hits:
@@ -88,10 +88,30 @@ class Automaton:
             matches = self._automaton.find_matches_as_indexes(text, overlapping=True)
         except UnicodeEncodeError:  # halves of a pair: no character, and no phrase holds one
             matches = self._automaton.find_matches_as_indexes(_SURROGATES.sub("\ufffd", text), overlapping=True)
-        return settle(text, matches, self._patterns)
+        return settle(text, matches, self._patterns, self._sided)
 
 
-def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
+class SideGroups:
+    """The patterns that are sides of the same pairs, in a table that stays in the processor's cache. Immutable.
+
+    Attributes:
+        of: pattern → its group; 0 for one that is no side.
+        groups: of each, the pairs of which it is the one side and the other, as bits, and its sides.
+    """
+
+    def __init__(self, patterns: Patterns) -> None:
+        known: dict[Sides, int] = {(): 0}
+        self.of = array("I", bytes(4 * len(patterns.kinds)))
+        for number, sides in patterns.sides.items():
+            self.of[number] = known.setdefault(sides, len(known))
+        self.groups = [(_pairs_of(sides, ONE), _pairs_of(sides, OTHER), sides) for sides in known]
+
+
+def _pairs_of(sides: Sides, which: int) -> int:
+    return functools.reduce(int.__or__, (1 << pair for _, pair, side in sides if side == which), 0)
+
+
+def settle(text: str, matches: list[Match], patterns: Patterns, sided: SideGroups) -> Hits:
     """Returns what counts of a text. Linear in the text and the matches, but for sorting them.
 
     Does not count: what touches a letter at a closed end; a match inside an exception, save context, which counts there too; a
@@ -102,6 +122,7 @@ def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
         text: what was searched.
         matches: all of them, overlapping ones too.
         patterns: what was looked for.
+        sided: of which pairs the patterns are sides.
     """
     kinds, meanings, _, _ = patterns
     hits: Hits = {}
@@ -126,32 +147,34 @@ def settle(text: str, matches: list[Match], patterns: Patterns) -> Hits:
         if kind & SIDE and not covered:
             beside.append((number, start, end, touches))
     if len(beside) > 1:
-        _pair(text, beside, patterns, hits)
+        _pair(text, beside, patterns, sided, hits)
     return hits
 
 
-def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns, hits: Hits) -> None:
+def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns, sided: SideGroups, hits: Hits) -> None:
     """Adds the places where two phrases of a pair stand near each other.
 
     Args:
         text: what was searched.
         beside: the phrases of pairs, first and longest first: pattern, start, end, and which ends touch a letter.
         patterns: what was looked for.
+        sided: of which pairs the patterns are sides.
         hits: where they are added.
     """
-    seen: dict[int, int] = {}
-    for number in {number for number, *_ in beside}:
-        for _, pair, side in patterns.sides[number]:
-            seen[pair] = seen.get(pair, 0) | 1 << side
-    whole = {pair for pair, sides in seen.items() if sides == _BOTH}
-    if not whole:  # nearly always: most phrases of pairs stand alone
+    groups = [sided.groups[sided.of[number]] for number, *_ in beside]
+    ones = others = 0
+    for as_one, as_other, _ in groups:
+        ones |= as_one
+        others |= as_other
+    whole = ones & others
+    if not whole:
         return
-    sides_of = {number: [side for side in patterns.sides[number] if side[1] in whole] for number, *_ in beside}
     phrases: dict[int, list[tuple[int, int, int]]] = {}
-    for number, start, end, touches in beside:
-        for opened, pair, side in sides_of[number]:
-            if not touches & ~opened:
-                phrases.setdefault(pair, []).append((start, end, side))
+    for (as_one, as_other, sides), (_, start, end, touches) in zip(groups, beside, strict=True):
+        if (as_one | as_other) & whole:  # few: most phrases of pairs stand alone
+            for opened, pair, side in sides:
+                if whole >> pair & 1 and not touches & ~opened:
+                    phrases.setdefault(pair, []).append((start, end, side))
     for pair, found in phrases.items():
         if len(found) > 1:
             hits.update(zip(patterns.places[pair], places(text, found), strict=False))

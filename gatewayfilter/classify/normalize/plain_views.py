@@ -81,7 +81,8 @@ def squashed_view(normal: str) -> str:
         text = _in_lines(text, _LOOKALIKE, _MIXED_WORD, _latinised)
         if _HAN.search(text):
             text = _IN_HAN.sub("", text)
-    text = _in_lines(text, _MAYBE_MARKS, _MARKS, "")
+    if any(map(text.__contains__, IN_WORD)):
+        text = _in_lines(text, _MAYBE_MARKS, _MARKS, "")
     text = _in_lines(text, _MAYBE_SPELLED, _SPELLED, _joined)
     return _in_lines(text, _MAYBE_LEET, _LEET_WORD, _unleeted)
 

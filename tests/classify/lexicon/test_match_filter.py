@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon
 from gatewayfilter.classify.lexicon import scanner
-from gatewayfilter.classify.lexicon.match_filter import Automaton, Hits, Meaning, Patterns, Role, settle
+from gatewayfilter.classify.lexicon.match_filter import Automaton, Hits, Meaning, Patterns, Role, SideGroups, settle
 from gatewayfilter.classify.lexicon.proximity import MOST, Proximity
 from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import WordFile
@@ -193,7 +193,8 @@ def test_matches_may_come_in_any_order() -> None:
     meanings = [((0, 0, "bad", Meaning(text, "bad", Role.WORD, 1.0)),) for text in ("a", "a b", "a b a")]
     patterns = Patterns(b"\x03\x03\x03", list(meanings), {}, [])
     found = [(number, start, start + 1 + 2 * number) for start in (0, 4) for number in range(3)]
-    assert settle("a b a b a", found[::-1], patterns) == settle("a b a b a", found, patterns) == {meanings[2][0][3]: (0, 5)}
+    settled = [settle("a b a b a", matches, patterns, SideGroups(patterns)) for matches in (found, found[::-1])]
+    assert settled == [{meanings[2][0][3]: (0, 5)}] * 2
 
 
 def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
