@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import certifi
 from mitmproxy import addonmanager, http, master, options
-from mitmproxy.addons import disable_h2c, strip_dns_https_records
+from mitmproxy.addons import strip_dns_https_records
 from mitmproxy.proxy import mode_specs
 
 from gatewayfilter.certificates.authority import ensure_ca
@@ -29,6 +29,7 @@ from gatewayfilter.proxy.mitm.event_loop import limit_connecting, use_resolver
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager
+from gatewayfilter.proxy.mitm.http.upgrades import PlainRequests
 from gatewayfilter.proxy.mitm.origin_pool import LoopGuard, leads_back
 from gatewayfilter.proxy.mitm.server import GatewayProxyserver, GatewayServer
 from gatewayfilter.proxy.mitm.shared_origins import SharedOrigins
@@ -90,7 +91,7 @@ class LeanMaster(master.Master):
         self.addons.add(
             RefusedNetworks(),
             strip_dns_https_records.StripDnsHttpsRecords(),
-            disable_h2c.DisableH2C(),
+            PlainRequests(),
             self._proxyserver,
             tls,
             self._guard,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, cast
 
-from mitmproxy import certs, connection, ctx, tls
+from mitmproxy import certs, connection, ctx, http, tls
 from mitmproxy.addons import tlsconfig
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import modes
@@ -154,6 +154,11 @@ class GatewayTlsConfig(tlsconfig.TlsConfig):
         self._usual = None
         self._leaves.clear()
         self._sessions.clear()
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Answers a request for the list of revoked certificates; mitmproxy writes its number down for each request."""
+        if flow.request.data.path.endswith(b".crl"):
+            super().request(flow)
 
     def tls_start_client(self, tls_start: tls.TlsData) -> None:
         """Prepares a connection to a client."""

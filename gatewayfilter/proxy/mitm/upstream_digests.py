@@ -350,6 +350,7 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
             "TlsConfig.tls_start_client": "96d1887f84eee4e4",
             "TlsConfig.tls_start_server": "7ec96721e0442d9f",
             "TlsConfig.get_cert": "e4add8890d1832b5",
+            "TlsConfig.request": "e99adad4b83acec8",
             "alpn_select_callback": "e96eb9bbe4a4bdfe",
         },
     ),

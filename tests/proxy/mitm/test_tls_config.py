@@ -14,7 +14,7 @@ import trustme
 from mitmproxy import certs
 from mitmproxy.connection import Client
 from mitmproxy.proxy.context import Context
-from mitmproxy.test import taddons
+from mitmproxy.test import taddons, tflow
 
 from gatewayfilter.certificates.authority import ensure_ca
 from gatewayfilter.proxy.mitm import tls_config
@@ -48,6 +48,21 @@ def test_other_options_leave_the_store_as_it_is(tmp_path: Path) -> None:
         assert type(store) is GatewayCertStore
         context.configure(addon, http2=False)
         assert addon.certstore is store
+
+
+@pytest.mark.parametrize(
+    ("path", "is_answered"), [("CRL", True), ("/x?y=CRL", True), ("CRL?", False), ("/a.crl", False), ("/", False)]
+)
+def test_the_list_of_revoked_certificates_is_answered(tmp_path: Path, path: str, *, is_answered: bool) -> None:
+    ensure_ca(tmp_path)
+    addon = GatewayTlsConfig()
+    with taddons.context(addon) as context:
+        context.configure(addon, confdir=str(tmp_path))
+        found = tflow.tflow()
+        found.live = True
+        found.request.path = path.replace("CRL", addon.crl_path())
+        addon.request(found)
+        assert (found.response is not None and found.response.content == addon.certstore.default_crl) is is_answered
 
 
 class TlsOrigin:

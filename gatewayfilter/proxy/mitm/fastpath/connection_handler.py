@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import time
+from asyncio import selector_events
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol, cast
@@ -25,6 +26,7 @@ from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
 from gatewayfilter.proxy.tunnel.timeouts import Deadlines
 
 _log = logging.getLogger("mitmproxy.proxy.server")
+SOCKET_TRANSPORT: Final = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]  # noqa: SLF001  it has no public name
 _OF_CONNECTIONS: Final = frozenset({
     server_hooks.ClientConnectedHook, server_hooks.ClientDisconnectedHook, server_hooks.ServerConnectHook,
     server_hooks.ServerConnectedHook, server_hooks.ServerDisconnectedHook, server_hooks.ServerConnectErrorHook,
@@ -144,9 +146,12 @@ class FastConnectionHandler(ProxyConnectionHandler):
 
     Attributes:
         in_tunnel: the listener has read the CONNECT, and fed the stream with what came behind it.
+        unsettled: data that was written may wait, or a connection may be closing; else nothing has to be looked at before
+            the next read.
     """
 
     in_tunnel: bool = False
+    unsettled: bool = True
     _has_left: bool = False
     _hooks_waiting: int = 0
 
@@ -164,13 +169,25 @@ class FastConnectionHandler(ProxyConnectionHandler):
         try:
             for command in self.layer.handle_event(event):
                 if type(command) is not commands.SendData:
+                    self.unsettled = True
                     self._do(command)
                 elif (io := transports.get(command.connection)) is not None:
                     writer: Any = io.writer
                     kind = type(writer)
                     to = writer._transport if kind is asyncio.StreamWriter else writer  # noqa: SLF001  it hands on to it
-                    if not to.is_closing():
-                        to.write(command.data)
+                    if type(to) is not SOCKET_TRANSPORT or to._buffer or to._closing or to._eof:  # noqa: SLF001
+                        self.unsettled = True
+                        if not to.is_closing():
+                            to.write(command.data)
+                        continue
+                    data = command.data  # as its `write`, which checks and copies first
+                    try:
+                        sent = to._sock.send(data)  # noqa: SLF001
+                    except OSError:  # it would block, or is broken
+                        sent = 0
+                    if sent != len(data):
+                        self.unsettled = True
+                        to.write(data[sent:])
         except Exception:  # noqa: BLE001  as mitmproxy
             self.log("mitmproxy has crashed!", logging.ERROR, exc_info=True)
         finally:
@@ -218,7 +235,10 @@ class FastConnectionHandler(ProxyConnectionHandler):
             elif self._has_left and (io := self.transports.get(connection)) is not None and is_taken(io):
                 connection.state = ConnectionState.CLOSED
                 return
-        await super().server_event(event)
+        try:
+            await super().server_event(event)
+        finally:
+            self.unsettled = True
 
     async def handle_client(self) -> None:
         """Serves the client until it has left."""

@@ -10,7 +10,6 @@ path reads directly as well.
 """
 
 import asyncio
-from asyncio import selector_events
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
@@ -20,12 +19,11 @@ from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import SOCKET_TRANSPORT, FastConnectionHandler
 from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD, caught_up
 from gatewayfilter.proxy.mitm.upstream import set_on
 
-_SocketTransport: Final = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]  # noqa: SLF001  it has no public name
 _AT_ONCE: Final = 65_536
 """Bytes that are read at once, as mitmproxy does; a transport would take up to 256 KB, for each of many streams."""
 
@@ -41,6 +39,23 @@ def read_directly(handler: ConnectionHandler, connection: Connection, *, begun: 
     io = handler.transports[connection]
     if type(io.reader) is asyncio.StreamReader and isinstance(io.writer, asyncio.StreamWriter):
         set_on(io, "reader", DirectReader(handler, connection, io.reader, io.writer, begun=begun))
+
+
+def _any_waits(handler: ConnectionHandler) -> bool:
+    """Returns whether data that was written to a connection waits, or the connection is closing."""
+    for io in handler.transports.values():
+        writer: Any = io.writer
+        if writer is None:
+            continue
+        kind = type(writer)
+        transport = writer._transport if kind is asyncio.StreamWriter else writer.transport  # noqa: SLF001  a property
+        if type(transport) is SOCKET_TRANSPORT:
+            busy = transport._buffer or transport._closing  # noqa: SLF001
+        else:
+            busy = transport.get_write_buffer_size() or transport.is_closing()
+        if busy:
+            return True
+    return False
 
 
 class DirectOrigins:
@@ -156,19 +171,11 @@ class _DirectProtocol(asyncio.Protocol):
         if (PAUSED and self._connection in PAUSED) or (AHEAD and self._connection in AHEAD):
             self._wait_for(None)
             return
-        for io in handler.transports.values():
-            writer: Any = io.writer
-            if writer is None:
-                continue
-            kind = type(writer)
-            transport = writer._transport if kind is asyncio.StreamWriter else writer.transport  # noqa: SLF001  a property
-            if type(transport) is _SocketTransport:  # at a third of the cost: it runs twice a request, for each connection
-                busy = transport._buffer or transport._closing  # noqa: SLF001
-            else:
-                busy = transport.get_write_buffer_size() or transport.is_closing()
-            if busy:
+        if self._handle_now is None or handler.unsettled:  # type: ignore[attr-defined]
+            if _any_waits(handler):
                 self._wait_for(None)
-                return
+            elif self._handle_now is not None:
+                handler.unsettled = False  # type: ignore[attr-defined]
 
     def eof_received(self) -> bool | None:
         """Notes that nothing more will come. Returns whether the connection stays half open."""

@@ -3,11 +3,14 @@
 proxy/mitm/install.py puts them in place.
 """
 
-from os import urandom
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import count
+from os import register_at_fork, urandom
+from time import time
+from typing import Any, ClassVar, Final
 
 from mitmproxy import http
-from mitmproxy.connection import Connection, Server
+from mitmproxy.connection import Client, Connection, Server
 from mitmproxy.proxy import commands, events
 
 from gatewayfilter.proxy.request.header_fields import has_name, value_of, values_of
@@ -56,12 +59,34 @@ def make_completed(kind: type[events.CommandCompleted], *_arguments: object, **_
 class FastIds:
     """Stands in for the module `uuid` where mitmproxy makes identifiers, which it uses as text."""
 
-    @staticmethod
-    def uuid4() -> str:
-        """Returns a random UUID (RFC 9562 §5.4) as text."""
-        digits = urandom(16).hex()
-        variant = _VARIANT[int(digits[16], 16) & 3]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    _begin: ClassVar[str] = ""
+    _numbers: ClassVar[Iterator[int]] = count()
+
+    @classmethod
+    def uuid4(cls) -> str:
+        """Returns a UUID (RFC 9562 §5.8) as text: 74 random bits of this process, and a number. It is distinct, but no secret."""
+        return f"{cls._begin}{next(cls._numbers):012x}"
+
+    @classmethod
+    def renew(cls) -> None:
+        """Draws the random bits: a forked process must not go on with those of its parent."""
+        digits = urandom(10).hex()
+        cls._begin = f"{digits[:8]}-{digits[8:12]}-8{digits[12:15]}-{_VARIANT[int(digits[15], 16) & 3]}{digits[16:19]}-"
+
+
+FastIds.renew()
+register_at_fork(after_in_child=FastIds.renew)
+
+
+def make_flow(client: Client, server: Server) -> http.HTTPFlow:
+    """Returns what `HTTPFlow(client, server, live=True)` returns, without two calls that set a dozen fields."""
+    flow: http.HTTPFlow = _bare(http.HTTPFlow)
+    flow.__dict__ = {
+        "id": FastIds.uuid4(), "client_conn": client, "server_conn": server, "live": True, "timestamp_created": time(),
+        "intercepted": False, "_resume_event": None, "_backup": None, "marked": "", "is_replay": None, "metadata": {},
+        "comment": "",
+    }  # fmt: skip
+    return flow
 
 
 def make_server(self: Server, **given: Any) -> None:

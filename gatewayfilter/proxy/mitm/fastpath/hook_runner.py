@@ -261,6 +261,8 @@ def free(top: object) -> None:
                 left += layers
             if isinstance(one, HttpLayer):
                 left += (*one.connections.values(), *one.streams.values())
+            if type(one) is FastHttpLayer and one.spare is not None:
+                left.append(one.spare)
     for one in found:
         vars(one).clear()
     top.context.layers.clear()

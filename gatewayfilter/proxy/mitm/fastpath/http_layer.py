@@ -33,6 +33,7 @@ from mitmproxy.proxy.tunnel import TunnelState
 
 from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
 from gatewayfilter.proxy.mitm.fastpath.steps import CompletedHooks, Step, behind
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 
 type _Replies = deque[tuple[layer.Layer, events.HookCompleted]]
 
@@ -48,6 +49,7 @@ class FastHttpLayer(HttpLayer):
         hooks: runs hooks.
         keeps_bodies: bodies have to be kept or measured.
         replies: replies to hooks that follow after the current event; `None` while no event is handled.
+        spare: a stream that has ended and only took the fast path, for the next request.
     """
 
     context: FastPathContext
@@ -57,6 +59,7 @@ class FastHttpLayer(HttpLayer):
         self.hooks = context.fast_path.hooks
         self.keeps_bodies = context.fast_path.keeps_bodies
         self.replies: _Replies | None = None
+        self.spare: GatewayHttpStream | None = None
 
     def event_to_child(self, child: layer.Layer, event: events.Event) -> layer.CommandGenerator[None]:
         """Hands an event to a child, and does all that follows from it."""

@@ -14,6 +14,7 @@ from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook, HttpReque
 from mitmproxy.proxy.layers.http._http1 import make_body_reader
 from mitmproxy.proxy.mode_specs import ReverseMode
 
+from gatewayfilter.proxy.mitm.fastpath.fast_functions import make_flow
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_request
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step
@@ -38,12 +39,16 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     context, hooks, meant = http_layer.context, http_layer.hooks, request.data
     if len(http_layer.connections) > _MOST_CONNECTIONS or not _find_target(http_layer, meant):
         return None
-    stream = GatewayHttpStream(context.fork(), server.stream_id)
+    stream = http_layer.spare
+    if stream is None:
+        stream = GatewayHttpStream(context.fork(), server.stream_id)
+    else:
+        http_layer.spare = None
+        stream.stream_id, stream.context.server = server.stream_id, context.server
     stream.client_state = stream.state_wait_for_request_headers
-    stream.flow = flow = http.HTTPFlow(context.client, stream.context.server)
+    stream.flow = flow = make_flow(context.client, context.server)
     http_layer.streams[server.stream_id] = stream
     server.request = flow.request = request
-    flow.live = True
     fields = stream.plain_request = meant.headers.fields
 
     def rest(waits: Awaitable[None] | None, *ran: type[commands.StartHook]) -> Commands:

@@ -178,8 +178,19 @@ class _Exchange:
         client.state = client.read_headers
         if AHEAD:
             AHEAD.pop(server.conn, None)  # it waits no more
-        vars(stream).clear()  # it holds itself in circles, and with it all that the flow has
+        if stream.handled or stream.override is not None:
+            vars(stream).clear()  # it holds itself in circles, and with it all that the flow has
+        else:
+            self._spare()
         return self._send(sent)
+
+    def _spare(self) -> None:
+        """Keeps the stream, as it was made, for the next request: to make one and to take it apart costs more than a flow."""
+        stream = self.stream
+        stream.client_state = stream.server_state = stream.state_uninitialized
+        stream.plain_request = stream.plain_response = None
+        del stream.flow
+        self.http_layer.spare = stream
 
     def _is_done(self, response: http.Response, *, streamed: bool) -> bool:
         flow = self.stream.flow

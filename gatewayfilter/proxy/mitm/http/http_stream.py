@@ -5,7 +5,7 @@ replace single steps of one stream. They set `GatewayHttpStream.override`, which
 """
 
 from mitmproxy import http
-from mitmproxy.proxy import layer
+from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.layers.http import GetHttpConnection, HttpStream
 from mitmproxy.proxy.layers.http._base import HttpEvent
 from mitmproxy.proxy.layers.http._events import ErrorCode, RequestProtocolError, ResponseProtocolError
@@ -44,12 +44,19 @@ class GatewayHttpStream(HttpStream):
         retried: the request was sent again, over a connection of its own.
         plain_request, plain_response: fields that the fast path has read (http1_heads.py): they leave the connection open, and
             the response is not in chunks. Fields that a hook has replaced are not these.
+        handled: an event was handled in it: its state is not that of the fast path alone.
     """
 
     override: StreamOverride | None = None
     retried: bool = False
     plain_request: object = None
     plain_response: object = None
+    handled: bool = False
+
+    def handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        """Handles an event."""
+        self.handled = True
+        return super().handle_event(event)
 
     def start_request_stream(self) -> layer.CommandGenerator[None]:
         """Begins to send a request whose body is streamed."""

@@ -11,11 +11,16 @@ from hashlib import sha1
 from typing import Final
 
 from mitmproxy import http
+from mitmproxy.addons.disable_h2c import DisableH2C
+
+from gatewayfilter.proxy.request.header_fields import has_name
 
 SWITCHING_PROTOCOLS: Final = 101
 _GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _KEY: Final = re.compile(rb"[A-Za-z0-9+/]{22}==")
 _VERSION: Final = [b"13"]
+_METHODS: Final = frozenset({b"GET", b"HEAD", b"POST"})
+"""The usual ones, none of which begins a connection of HTTP/2."""
 
 
 def is_websocket_answer(request: http.Request | None, response: http.Response) -> bool:
@@ -46,3 +51,15 @@ def _accept(key: bytes) -> bytes:
 
 def _values(message: http.Message, name: bytes) -> list[bytes]:
     return [value.strip() for field, value in message.headers.fields if field.lower() == name]
+
+
+class PlainRequests(DisableH2C):
+    """mitmproxy's addon that refuses HTTP/2 without TLS, which looks closer at what asks for it alone."""
+
+    name = "disableh2c"
+
+    def process_flow(self, flow: http.HTTPFlow) -> None:
+        """Removes the request to change to HTTP/2, and ends the flow of a connection that begins with it."""
+        data = flow.request.data
+        if data.method not in _METHODS or has_name(data.headers.fields, "upgrade"):
+            super().process_flow(flow)  # type: ignore[no-untyped-call]

@@ -1,13 +1,16 @@
 import asyncio
 import gc
+import socket
 import ssl
 import time
 import weakref
 from typing import Any
 
 import pytest
-from mitmproxy.proxy import events
+from mitmproxy.proxy import commands, events
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
+from mitmproxy.proxy.server import ConnectionIO
+from mitmproxy.test.tflow import tclient_conn
 from OpenSSL import SSL
 
 from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, HeldConnection, IdleTimer
@@ -295,3 +298,65 @@ async def test_a_taken_connection_has_its_hooks_once_whoever_ends_it(
         assert hooks.seen[3 : 3 + len(middle)] == middle
         assert hooks.seen[3 + len(middle) :] == ["client_disconnected", "server_disconnected"]
         assert bool(tasks) is (ends == "origin")
+
+
+class Writes:
+    """A top layer that answers each read with what it is to send."""
+
+    def __init__(self, handler: FastConnectionHandler, sent: list[bytes]) -> None:
+        self._handler = handler
+        self._sent = sent
+
+    def handle_event(self, _event: events.Event) -> list[commands.Command]:
+        return [commands.SendData(self._handler.client, data) for data in self._sent]
+
+
+async def written_by(sent: list[bytes]) -> tuple[FastConnectionHandler, socket.socket, asyncio.StreamWriter]:
+    """Returns a handler that has written to a peer which reads nothing yet, and that peer."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=ours)
+    handler: Any = FastConnectionHandler.__new__(FastConnectionHandler)
+    handler.client = client = tclient_conn()
+    handler.transports = {client: ConnectionIO(None, reader, writer)}
+    handler._server_event_lock = asyncio.Lock()
+    handler.timeout_watchdog = IdleTimer(600, lambda: asyncio.sleep(0))
+    handler.layer = Writes(handler, sent)
+    handler.unsettled = False
+    handler.handle_now(events.DataReceived(client, b"read"))
+    return handler, theirs, writer
+
+
+@pytest.mark.parametrize(
+    ("sent", "waits"),
+    [
+        ([b"a"], False),
+        ([b"a", b"b" * 1000, b"c"], False),
+        ([b"a" * 10_000_000], True),
+        ([b"a" * 10_000_000, b"b", b"c" * 10_000_000], True),
+    ],
+    ids=["short", "three", "long", "long and short"],
+)
+async def test_what_is_written_arrives_in_order_and_is_noted_while_it_waits(sent: list[bytes], *, waits: bool) -> None:
+    handler, peer, writer = await written_by(sent)
+    assert handler.unsettled == bool(writer.transport.get_write_buffer_size()) == waits
+    got = b""
+    async with asyncio.timeout(30):
+        while len(got) < sum(map(len, sent)):
+            got += await asyncio.get_running_loop().sock_recv(peer, 1 << 20)
+    assert got == b"".join(sent)
+    assert not writer.transport.get_write_buffer_size()
+    writer.close()
+    peer.close()
+
+
+async def test_a_peer_that_has_gone_ends_its_connection() -> None:
+    handler, peer, writer = await written_by([b"a"])
+    peer.close()
+    for _ in range(3):
+        handler.handle_now(events.DataReceived(handler.client, b"read"))
+    assert writer.transport.is_closing()
+    assert handler.unsettled
+    handler.unsettled = False
+    handler.handle_now(events.DataReceived(handler.client, b"read"))
+    assert handler.unsettled

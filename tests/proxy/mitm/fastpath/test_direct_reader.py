@@ -9,6 +9,7 @@ from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
 from mitmproxy.test.tflow import tclient_conn
 
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
 from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader, read_directly
 
 
@@ -70,10 +71,10 @@ class Handler(ConnectionHandler):
 class Reading:
     """A connection whose first bytes were read, and a task that waits for its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Any] = Handler) -> None:
         loop = asyncio.get_running_loop()
         connection = tclient_conn()
-        self.handler = Handler(connection)
+        self.handler: Any = kind(connection)
         self.stream = asyncio.StreamReader()
         self.transport = Transport()
         protocol = asyncio.StreamReaderProtocol(self.stream)
@@ -172,3 +173,47 @@ async def test_what_the_stream_still_has_comes_first() -> None:
     assert await found.reader.read(2) == b"fi"
     assert await found.reader.read(65535) == b"rst"
     assert found.transport.protocol is found.before
+
+
+class QuickHandler(FastConnectionHandler):
+    """The fast path's handler with a layer that notes data; only what reading needs of it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.client = connection  # type: ignore[assignment]
+        self.transports = {}
+        self.seen: list[bytes] = []
+        self.drained = asyncio.Event()
+        self._server_event_lock = asyncio.Lock()
+
+    def handle_now(self, event: events.DataReceived) -> None:
+        self.seen.append(event.data)
+
+    async def drain_writers(self) -> None:
+        await self.drained.wait()
+
+
+async def test_slow_peers_are_looked_for_where_something_that_was_written_may_wait() -> None:
+    reading = Reading(QuickHandler)
+    await reading.begin()
+    handler, transport = reading.handler, cast("Any", reading.transport)
+    receive = transport.protocol.data_received
+    assert handler.unsettled
+    receive(b"a")
+    assert transport.reading
+    assert not handler.unsettled
+    transport.unsent, handler.unsettled = 1, True  # as who writes notes it
+    for data in (b"b", b"c"):
+        receive(data)
+        await asyncio.sleep(0)
+        assert not transport.reading
+        assert handler.unsettled
+        handler.drained.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert transport.reading
+        handler.drained.clear()
+    transport.unsent = 0
+    receive(b"d")
+    assert transport.reading
+    assert not handler.unsettled
+    assert handler.seen == [b"a", b"b", b"c", b"d"]

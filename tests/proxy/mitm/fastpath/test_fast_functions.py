@@ -1,3 +1,4 @@
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 from uuid import UUID
@@ -13,7 +14,7 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext, FrozenOptions
-from gatewayfilter.proxy.mitm.fastpath.fast_functions import FastIds, make_server
+from gatewayfilter.proxy.mitm.fastpath.fast_functions import FastIds, make_flow, make_server
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
 from gatewayfilter.proxy.mitm.install import install
 from gatewayfilter.proxy.pages.block_page import BlockPages
@@ -102,12 +103,47 @@ def test_hooks_and_replies_are_made_as_before() -> None:
     assert (type(reply), reply.command, reply.reply) == (events.HookCompleted, hook, None)
 
 
-def test_identifiers_are_random_uuids() -> None:
+def test_identifiers_are_distinct_uuids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FastIds, "_begin", FastIds._begin)
     made = [FastIds.uuid4() for _ in range(200)]
+    FastIds.renew()
+    made += [FastIds.uuid4() for _ in range(200)]
     assert len(set(made)) == len(made)
+    assert made[0][:23] != made[-1][:23]
     for one in made:
         assert str(UUID(one)) == one
-        assert (UUID(one).version, UUID(one).variant) == (4, "specified in RFC 4122")
+        assert (UUID(one).version, UUID(one).variant) == (8, "specified in RFC 4122")
+
+
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")  # the child runs one line of it
+def test_identifiers_of_a_forked_process_begin_anew() -> None:
+    ours = FastIds.uuid4()
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writes, FastIds.uuid4().encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writes)
+    theirs = os.read(reads, 36).decode()
+    os.close(reads)
+    assert UUID(theirs)
+    assert theirs[:23] != ours[:23]
+
+
+def test_a_flow_has_the_same_fields() -> None:
+    client, server = tclient_conn(), Server(address=None)
+    ours, theirs = make_flow(client, server), http.HTTPFlow(client, server, live=True)
+    assert type(ours) is http.HTTPFlow
+    changing = {"id", "timestamp_created"}
+    assert vars(ours).keys() == vars(theirs).keys()
+    assert {name: value for name, value in vars(ours).items() if name not in changing} == {
+        name: value for name, value in vars(theirs).items() if name not in changing
+    }
+    assert ours.id != theirs.id
+    assert 0 <= theirs.timestamp_created - ours.timestamp_created < 60
+    ours.metadata["a"] = 1
+    assert not make_flow(client, server).metadata
 
 
 @pytest.mark.parametrize(

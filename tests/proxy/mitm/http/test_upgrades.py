@@ -8,9 +8,11 @@ from hashlib import sha1
 from typing import Any
 
 import pytest
-from mitmproxy import http
+from mitmproxy import flow, http
+from mitmproxy.addons.disable_h2c import DisableH2C
+from mitmproxy.test import tflow
 
-from gatewayfilter.proxy.mitm.http.upgrades import is_websocket_answer
+from gatewayfilter.proxy.mitm.http.upgrades import PlainRequests, is_websocket_answer
 from tests.proxy.proxy_fakes import Gateway
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -145,3 +147,36 @@ async def test_what_follows_a_websocket_is_read_as_one(gateway: Gateway, caplog:
         assert b"unread" not in rest
         assert b"/blocked" not in heard
     assert "crashed" not in caplog.text
+
+
+def h2c_flow(method: str, version: bytes, path: bytes, fields: dict[str, str]) -> http.HTTPFlow:
+    made = tflow.tflow()
+    made.live = True
+    made.request.method = method
+    made.request.data.http_version, made.request.data.path = version, path
+    made.request.headers = http.Headers([(name.encode(), value.encode()) for name, value in fields.items()])
+    return made
+
+
+@pytest.mark.parametrize("method", ["GET", "get", "POST", "PRI", "pri"])
+@pytest.mark.parametrize(("version", "path"), [(b"HTTP/2.0", b"*"), (b"HTTP/1.1", b"*"), (b"HTTP/1.1", b"/")])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"Upgrade": "h2c"},
+        {"UPGRADE": "h2c", "Connection": "Upgrade, HTTP2-Settings", "http2-settings": "AAAA"},
+        {"upgrade": "H2C", "connection": "upgrade"},
+        {"upgrade": "websocket", "connection": "upgrade"},
+        {"connection": "upgrade"},
+    ],
+)
+def test_http2_without_tls_is_refused_as_by_mitmproxy(method: str, version: bytes, path: bytes, fields: dict[str, str]) -> None:
+    ours, theirs = h2c_flow(method, version, path, fields), h2c_flow(method, version, path, fields)
+    addons: tuple[Any, Any] = PlainRequests(), DisableH2C()
+    addons[0].request(ours)
+    addons[1].request(theirs)
+    assert ours.request.headers.fields == theirs.request.headers.fields
+    assert (ours.error and ours.error.msg) == (theirs.error and theirs.error.msg)
+    preface = method.upper() == "PRI" and version == b"HTTP/2.0" and path == b"*"
+    assert (ours.error is not None and ours.error.msg == flow.Error.KILLED_MESSAGE) is preface

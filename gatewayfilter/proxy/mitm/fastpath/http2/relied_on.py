@@ -125,4 +125,10 @@ RELIED_ON: Final[tuple[Reliance, ...]] = (
             "HeaderTable": "a97dc74fc4f69064",
         },
     ),
+    Reliance(
+        "mitm/http/upgrades.py",
+        "looks at a request by it where that may ask for HTTP/2 without TLS",
+        "mitmproxy.addons.disable_h2c",
+        {"DisableH2C": "a8cb8778055faabe"},
+    ),
 )
