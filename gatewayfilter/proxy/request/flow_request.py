@@ -20,6 +20,7 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.proxy.request.header_fields import OWN, PASSED, holds_breaks, read_roles
 from gatewayfilter.proxy.request.host_names import host_header_for, host_names
+from gatewayfilter.proxy.request.repeated_request import repeated_of
 from gatewayfilter.proxy.request.resource_type import resource_type_of
 from gatewayfilter.urls import Url, canonical_host, parse_url, registrable_domain
 
@@ -116,6 +117,23 @@ def read_flow(flow: http.HTTPFlow, user: str = "") -> FlowRequest:
     Raises:
         UrlError: its target is no canonical URL and cannot be made one, or a field's value has a line break in it.
     """
+    repeated = repeated_of(flow.request)
+    if repeated is None:
+        return _read_flow(flow, user)
+    data, client = flow.request.data, flow.client_conn
+    read_from = (
+        data.headers.fields, data.path, data.method, data.host, data.port, data.scheme, data.authority, data.http_version,
+        flow.server_conn.address, client.sni, client.peername, client.proxy_mode, user,
+    )  # fmt: skip
+    if read_from == repeated.read_from:
+        found: FlowRequest = repeated.read_as
+        return found
+    found = _read_flow(flow, user)
+    repeated.read_from, repeated.read_as = read_from, found
+    return found
+
+
+def _read_flow(flow: http.HTTPFlow, user: str) -> FlowRequest:
     data = flow.request.data
     method = _METHODS.get(data.method) or _read_method(data.method)
     path = data.path.decode("latin-1") if _PLAIN_PATH.fullmatch(data.path) is not None else _read_path(data)

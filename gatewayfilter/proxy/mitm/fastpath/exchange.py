@@ -34,9 +34,9 @@ def take(http_layer: FastHttpLayer, handler: layer.Layer, event: events.DataRece
     if handler._paused is not None:  # noqa: SLF001  as Layer.handle_event checks
         return None
     if type(handler) is GatewayHttp1Server:
-        if handler.state == handler.read_headers and not handler.buf:
+        if handler.state == handler.read_headers and not handler.buf._data:  # noqa: SLF001  its truth is two calls
             return take_request(http_layer, handler, event.data)
-    elif type(handler) is GatewayHttp1Client and not handler.buf:
+    elif type(handler) is GatewayHttp1Client and not handler.buf._data:  # noqa: SLF001
         if handler.state == handler.read_headers:
             return take_response(http_layer, handler, event.data)
         if handler.state == handler.read_body:

@@ -16,6 +16,7 @@ from mitmproxy.net.http.http1 import read as http1
 
 from gatewayfilter.proxy.mitm.sharing import UNBOUND_SCHEMES
 from gatewayfilter.proxy.request.header_fields import COMPILED, Fields
+from gatewayfilter.proxy.request.repeated_request import RepeatedRequest
 
 type _Lines = tuple[Fields, dict[bytes, bytes]] | None
 
@@ -45,6 +46,8 @@ _LONGEST_REPEATED: Final = 256
 _MOST_REPEATED: Final = 4096
 _repeated: Final[dict[bytes, tuple[bytes, bytes]]] = {}
 """Lines that were read before: a megabyte or two at most."""
+_LONGEST_STATUS: Final = 80
+"""Bytes of a status line that is remembered."""
 CHUNKED: Final = -1
 """Stands for the length of a body in chunks."""
 
@@ -121,8 +124,37 @@ def _target(origin: bytes) -> tuple[str, int, bytes, bytes] | None:
     return (host, port, scheme, authority) if scheme in {b"http", b"https"} else None
 
 
+@lru_cache(maxsize=256)
+def _status(line: bytes) -> tuple[int, bytes] | None:
+    """Reads a status line."""
+    found = _STATUS.fullmatch(line)
+    return None if found is None else (int(found[1]), found[2] or b"")
+
+
 def read_request(data: bytes) -> http.Request | None:
     """Reads a request that consists of its head alone.
+
+    Args:
+        data: all that has come of it.
+    """
+    read = read_head(data)
+    return None if read is None else request_of(read)
+
+
+def request_of(read: RepeatedRequest) -> http.Request:
+    """Returns a request as a head had it."""
+    request = http.Request.__new__(http.Request)
+    request.data = meant = http.RequestData.__new__(http.RequestData)
+    meant.__dict__ = {
+        "http_version": b"HTTP/1.1", "headers": _headers(read.fields), "content": None, "trailers": None,
+        "timestamp_start": time.time(), "timestamp_end": None, "host": read.host, "port": read.port, "method": read.method,
+        "scheme": read.scheme, "authority": read.authority, "path": read.path,
+    }  # fmt: skip
+    return request
+
+
+def read_head(data: bytes) -> RepeatedRequest | None:
+    """Reads the head of a request that has nothing else.
 
     Args:
         data: all that has come of it.
@@ -148,11 +180,7 @@ def read_request(data: bytes) -> http.Request | None:
     read = _read_fields(data, end, len(data) - 4)
     if read is None or read[1]:
         return None
-    request = http.Request.__new__(http.Request)
-    request.data = http.RequestData(
-        version, _headers(read[0]), None, None, time.time(), None, host, port, method, scheme, authority, path
-    )
-    return request
+    return RepeatedRequest(data, read[0], host, port, method, scheme, authority, path)
 
 
 def read_response(head: bytes, method: bytes) -> tuple[http.Response, int] | None:
@@ -168,14 +196,14 @@ def read_response(head: bytes, method: bytes) -> tuple[http.Response, int] | Non
     end = head.find(b"\r\n")
     if end < 0:
         end = len(head)
-    status = _STATUS.fullmatch(head, 0, end)
+    status = (_status if end <= _LONGEST_STATUS else _status.__wrapped__)(head[:end])
     if status is None:
         return None
     read = _read_fields(head, end, len(head))
     if read is None:
         return None
     fields, framing = read
-    code = int(status[1])
+    code, reason = status
     length = framing.pop(b"content-length", None)
     coding = framing.pop(b"transfer-encoding", None)
     bodiless = code in _NO_CONTENT or method == b"HEAD"
@@ -186,7 +214,11 @@ def read_response(head: bytes, method: bytes) -> tuple[http.Response, int] | Non
     if coding is not None and (coding != b"chunked" or code == 204):
         return None
     response = http.Response.__new__(http.Response)
-    response.data = http.ResponseData(b"HTTP/1.1", _headers(fields), None, None, time.time(), None, code, status[2] or b"")
+    response.data = data = http.ResponseData.__new__(http.ResponseData)
+    data.__dict__ = {
+        "http_version": b"HTTP/1.1", "headers": _headers(fields), "content": None, "trailers": None,
+        "timestamp_start": time.time(), "timestamp_end": None, "status_code": code, "reason": reason,
+    }  # fmt: skip
     if bodiless:
         return response, 0
     return response, CHUNKED if length is None else int(length)

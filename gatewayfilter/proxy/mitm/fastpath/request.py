@@ -15,7 +15,7 @@ from mitmproxy.proxy.layers.http._http1 import make_body_reader
 from mitmproxy.proxy.mode_specs import ReverseMode
 
 from gatewayfilter.proxy.mitm.fastpath.fast_functions import make_flow
-from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_request
+from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_head, request_of
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.steps import Commands, CompletedHooks, Sent, Step
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
@@ -23,6 +23,7 @@ from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from gatewayfilter.proxy.mitm.sharing import binds
 from gatewayfilter.proxy.request.header_fields import Fields
+from gatewayfilter.proxy.request.repeated_request import LONGEST_KEPT, RepeatedRequest, note_repeated
 
 _MOST_CONNECTIONS: Final = 8
 """With more of them idle ones have to be closed first (origin_pool.py)."""
@@ -33,9 +34,15 @@ _assemble: Final[Callable[[http.Request], bytes]] = http1.assemble_request_head
 
 def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: bytes) -> Sent | Commands | None:
     """Handles a client's request. Returns what follows, or `None` when nothing was done."""
-    request = read_request(data)
-    if request is None:
-        return None
+    repeated = read = server.repeated
+    if read is None or read.head != data:
+        repeated, read = None, read_head(data)
+        if read is None:
+            return None
+        server.repeated = read if len(data) <= LONGEST_KEPT else None
+    request = request_of(read)
+    if repeated is not None:
+        note_repeated(request, repeated)
     context, hooks, meant = http_layer.context, http_layer.hooks, request.data
     if len(http_layer.connections) > _MOST_CONNECTIONS or not _find_target(http_layer, meant):
         return None
@@ -77,7 +84,17 @@ def take_request(http_layer: FastHttpLayer, server: GatewayHttp1Server, data: by
     client.stream_id = server.stream_id
     client.request = request
     client.request_done = True
-    return [commands.SendData(client.conn, _assemble(request))]
+    return [commands.SendData(client.conn, _assemble(request) if repeated is None else _head_of(request, repeated))]
+
+
+def _head_of(request: http.Request, repeated: RepeatedRequest) -> bytes:
+    """Returns the head that goes to the origin."""
+    meant = request.data
+    made_of = (meant.headers.fields, meant.path, meant.method, meant.authority, meant.scheme, meant.http_version)
+    if made_of != repeated.sent_from:
+        repeated.sent = _assemble(request)
+        repeated.sent_from = made_of
+    return repeated.sent
 
 
 def _find_target(http_layer: FastHttpLayer, meant: http.RequestData) -> bool:
@@ -113,7 +130,7 @@ def _idle_connection(http_layer: FastHttpLayer, flow: http.HTTPFlow) -> GatewayH
     if type(client) is not GatewayHttp1Client or client._paused is not None:  # noqa: SLF001
         return None
     idle = client.stream_id is None and client.request is None and client.state == client.read_headers
-    return client if idle and not client.buf else None
+    return client if idle and not client.buf._data else None  # noqa: SLF001  its truth is two calls
 
 
 def _is_as_before(before: object, request: http.Request) -> bool:

@@ -58,7 +58,10 @@ def deliver_http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Comm
     if handler is None or http._paused is not None or http.replies is not None:  # noqa: SLF001
         return http.handle_event(event)
     kind = type(handler)
-    if kind is HttpClient or kind is GatewayHttp1Client or (kind is GatewayHttp1Server and handler.state == handler.read_headers):  # type: ignore[attr-defined]
+    if kind is GatewayHttp1Client:
+        taken = take(http, handler, event)
+        return http.handle_event(event) if taken is None else taken
+    if kind is HttpClient or (kind is GatewayHttp1Server and handler.state == handler.read_headers):  # type: ignore[attr-defined]
         stream = None  # as `tunnel_of` would find
     else:
         stream = http.tunnel_of(handler, event)
@@ -70,7 +73,7 @@ def deliver_http(http: FastHttpLayer, event: events.DataReceived) -> Sent | Comm
         return http.run_steps([(stream, closing(stream, iter(result)))])
     if kind is ServerTLSLayer:
         return _from_origin(http, handler, event)  # type: ignore[arg-type]
-    inner = handler if kind is GatewayHttp1Server or kind is GatewayHttp1Client else behind(handler)
+    inner = handler if kind is GatewayHttp1Server else behind(handler)
     if type(inner) is GatewayHttp2Server:
         return _http2(http, event, take_from_client(http, inner, event.data))
     if type(inner) is PatientHttp2Client:

@@ -21,6 +21,7 @@ from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers, assemble
 from gatewayfilter.proxy.mitm.http.http1_bounds import VERSIONS, BoundedHttp1
 from gatewayfilter.proxy.mitm.http.upload_flow import note_upload
 from gatewayfilter.proxy.pages.upstream_errors import Fault
+from gatewayfilter.proxy.request.repeated_request import RepeatedRequest
 
 _THROW_AWAY_BYTES: Final = 8_000_000
 """How much of a refused upload is read after the answer: a connection closed with unread data loses it (RFC 9112 §9.6)."""
@@ -33,8 +34,12 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     Args:
         errors: makes its error pages.
         context: of the connection.
+
+    Attributes:
+        repeated: the last request that the fast path has read, `None` where it is not kept.
     """
 
+    repeated: RepeatedRequest | None = None
     ReceiveTrailers = RequestTrailers
     _throw_away: int | None = None
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""

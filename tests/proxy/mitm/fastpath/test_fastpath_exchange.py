@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from mitmproxy import http
 
-from gatewayfilter.model import RequestChange, ResponseChange
+from gatewayfilter.model import Action, Reason, Request, RequestChange, ResponseChange, Verdict
 from gatewayfilter.proxy.mitm.fastpath import exchange as short_exchange
 from gatewayfilter.proxy.mitm.fastpath import tls_path
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from tests.proxy.conftest import StartGateway
 from tests.proxy.mitm.http.test_http1_shapes import END, OK, RawOrigin
 from tests.proxy.proxy_fakes import Gateway
 
+BLOCKED = Verdict(Action.BLOCK, Reason.MANUAL_BLOCK)
 HOOKS = ("requestheaders", "request", "responseheaders", "response", "error")
 
 
@@ -280,3 +282,59 @@ async def test_rules_at_work(start_gateway: StartGateway, monkeypatch: pytest.Mo
     assert found.short == 5
     assert found.client.count(b".ad") == found.client.count(b"0\r\n\r\n") == 3
     assert b"ookie: a=b" not in found.client + found.origin
+
+
+REPEATED = {
+    "again": [GET] * 5,
+    "of the same length": [GET, GET, GET.replace(b"/page", b"/pagf"), GET, GET.replace(b"text/html", b"text/htmm"), GET],
+    "another host": [GET, GET, GET.replace(b"http://HOST", b"http://127.0.0.2:1"), GET],
+    "another Host": [GET, GET.replace(b"Host: HOST", b"Host: nobody.example"), GET],
+    "blocked in between": [GET, GET.replace(b"/page", b"/blocked"), GET, GET],
+    "a field twice": [GET, GET.replace(b"Accept", b"Host: HOST\r\nAccept"), GET],
+    "a body in between": [GET, GET, GET.replace(b"Accept: text/html", b"content-length: 3") + b"abc", GET],
+    "a folded line": [GET, GET.replace(b"\r\nAccept", b"\r\n Accept"), GET],
+    "two in a piece": [GET, GET + GET, GET],
+    "an upgrade": [GET, GET.replace(b"Accept: text/html", b"Connection: upgrade\r\nUpgrade: h2c"), GET],
+    "in two pieces": [GET, GET[:40], GET[40:], GET],
+    "long": [GET.replace(b"text/html", b"a" * 3000)] * 3,
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+async def test_requests_that_come_again(name: str, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    await both_ways(start_gateway, monkeypatch, OK, REPEATED[name])
+
+
+async def test_a_request_that_comes_again_is_decided_again(start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(gateway: Gateway) -> None:
+        decide, asked = gateway.decide.decide, []
+
+        def changing(request: Request) -> Verdict:
+            asked.append(request)
+            return BLOCKED if len(asked) == 3 else decide(request)
+
+        monkeypatch.setattr(gateway.decide, "decide", changing)
+
+    found = await both_ways(start_gateway, monkeypatch, OK, [GET] * 4, prepare)
+    assert [reason for _, _, reason in found.records] == ["whitelist", "whitelist", "manual-block", "whitelist"]
+    assert re.findall(rb"HTTP/1.1 (\d+)", found.client) == [b"200", b"200", b"403", b"200"]
+    assert found.origin.count(b"GET /page") == 3
+    assert found.counters["requests"] == 4
+
+
+@pytest.mark.parametrize(("waits", "made"), [("", 1), ("requestheaders", 3), ("response", 3)])
+async def test_a_stream_serves_again_where_it_only_took_the_fast_path(
+    waits: str, made: int, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    streams: list[int] = []
+    begin = GatewayHttpStream.__init__
+
+    def note(self: GatewayHttpStream, context: Any, stream_id: int) -> None:
+        streams.append(stream_id)
+        begin(self, context, stream_id)
+
+    monkeypatch.setattr(GatewayHttpStream, "__init__", note)
+    async with start_gateway(fast_path=True) as gateway:
+        # The first one waits for its connection to the origin, and so does not take the fast path alone.
+        await outcome(gateway, OK, [GET] * 4, Listener(waits=waits), monkeypatch)
+    assert len(streams) == 1 + made

@@ -146,6 +146,8 @@ EXCHANGES = st.builds(
     RELEASES,
 )
 """A request and its answer: without them nothing would ever be plain."""
+AGAIN = st.builds(lambda steps, times: steps * times, EXCHANGES, st.integers(2, 4))
+"""The same request over one connection, which is read once where it may be (request/repeated_request.py)."""
 SURPRISES = st.one_of(
     _said("client", PLAIN_REQUESTS),
     _said("client", ODD_REQUESTS),
@@ -158,7 +160,7 @@ BEGINNING: list[Step] = [
     ("origin", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
 ]
 """Opens the connection to the origin."""
-STEPS = st.lists(st.one_of(EXCHANGES, EXCHANGES, EXCHANGES, SURPRISES), min_size=1, max_size=8).map(
+STEPS = st.lists(st.one_of(EXCHANGES, EXCHANGES, AGAIN, SURPRISES), min_size=1, max_size=8).map(
     lambda groups: BEGINNING + [step for group in groups for step in group]
 )
 
