@@ -1,6 +1,7 @@
 """What is kept of a request holds for one that is the same in everything, and for no other."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from mitmproxy import http
@@ -113,6 +114,27 @@ def test_whatever_differs_is_read_anew(change: Callable[[http.HTTPFlow], None]) 
     found = read_flow(changed)
     assert seen(found) == seen(read_flow(fresh)) != seen(before)
     assert seen(read_flow(again)) == seen(before)
+
+
+def flow_in_a_tunnel(
+    repeated: RepeatedRequest, *, address: tuple[str, int] | None = ("192.0.2.1", 80), sni: str = "", authority: bytes = b""
+) -> http.HTTPFlow:
+    flow = flow_of(repeated)
+    flow.server_conn.address, flow.client_conn.sni = address, sni
+    flow.request.data.host, flow.request.data.authority = "192.0.2.1", authority
+    return flow
+
+
+@pytest.mark.parametrize(
+    "another",
+    [{"sni": "e.example"}, {"authority": b"d.example"}, {"address": None}, {"sni": "e.example", "authority": b"d.example"}],
+    ids=str,
+)
+def test_each_name_of_a_server_counts_alone(another: dict[str, Any]) -> None:
+    repeated = read()
+    before = seen(read_flow(flow_in_a_tunnel(repeated)))
+    found = seen(read_flow(flow_in_a_tunnel(repeated, **another)))
+    assert found == seen(read_flow(flow_in_a_tunnel(read(), **another))) != before
 
 
 def test_each_user_is_read_anew() -> None:

@@ -4,7 +4,8 @@ import socket
 import ssl
 import time
 import weakref
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 import pytest
 from mitmproxy.proxy import commands, events
@@ -346,6 +347,23 @@ async def test_what_is_written_arrives_in_order_and_is_noted_while_it_waits(sent
             got += await asyncio.get_running_loop().sock_recv(peer, 1 << 20)
     assert got == b"".join(sent)
     assert not writer.transport.get_write_buffer_size()
+    writer.close()
+    peer.close()
+
+
+async def test_what_is_written_later_does_not_overtake_what_waits() -> None:
+    handler, peer, writer = await written_by([b"a" * 5_000_000])
+    got = bytearray()
+    for _ in range(40):  # the system can take more again, before the event loop can tell
+        with suppress(BlockingIOError):
+            got += peer.recv(1 << 20)
+    handler.layer = cast("Any", Writes(handler, [b"b"]))
+    handler.handle_now(events.DataReceived(handler.client, b"read"))
+    assert handler.unsettled
+    async with asyncio.timeout(30):
+        while len(got) < 5_000_001:
+            got += await asyncio.get_running_loop().sock_recv(peer, 1 << 20)
+    assert got == b"a" * 5_000_000 + b"b"
     writer.close()
     peer.close()
 

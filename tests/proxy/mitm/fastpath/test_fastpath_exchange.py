@@ -11,6 +11,7 @@ import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Request, RequestChange, ResponseChange, Verdict
+from gatewayfilter.proxy.mitm.early_response import stream_of
 from gatewayfilter.proxy.mitm.fastpath import exchange as short_exchange
 from gatewayfilter.proxy.mitm.fastpath import tls_path
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
@@ -305,6 +306,23 @@ async def test_requests_that_come_again(name: str, start_gateway: StartGateway, 
     await both_ways(start_gateway, monkeypatch, OK, REPEATED[name])
 
 
+@pytest.mark.parametrize("does", [elsewhere, another, keep, shout, lambda flow: flow.request.headers.__setitem__("x-added", "1")])
+@pytest.mark.parametrize("name", ["requestheaders", "request"])
+async def test_a_hook_that_does_something_to_some_of_them(
+    name: str, does: Callable[[http.HTTPFlow], None], start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = 0
+
+    def acts(hook: str, flow: http.HTTPFlow) -> None:
+        nonlocal called
+        called += hook == name
+        if hook == name and called % 3 == 0:
+            does(flow)
+
+    found = await both_ways(start_gateway, monkeypatch, OK, [GET] * 6, acts=acts)
+    assert found.origin.count(b"GET /page") >= 4
+
+
 async def test_a_request_that_comes_again_is_decided_again(start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch) -> None:
     def prepare(gateway: Gateway) -> None:
         decide, asked = gateway.decide.decide, []
@@ -327,6 +345,7 @@ async def test_a_stream_serves_again_where_it_only_took_the_fast_path(
     waits: str, made: int, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams: list[int] = []
+    as_new: list[bool] = []
     begin = GatewayHttpStream.__init__
 
     def note(self: GatewayHttpStream, context: Any, stream_id: int) -> None:
@@ -335,6 +354,15 @@ async def test_a_stream_serves_again_where_it_only_took_the_fast_path(
 
     monkeypatch.setattr(GatewayHttpStream, "__init__", note)
     async with start_gateway(fast_path=True) as gateway:
+        connections = gateway.master.addons.get("proxyserver").connections
+
+        def is_as_new(hook: str, flow: http.HTTPFlow) -> None:
+            if hook == "requestheaders":
+                stream = stream_of(flow, connections[flow.client_conn.id])
+                assert stream is not None
+                as_new.append(stream.context.server is flow.server_conn and flow.server_conn.address is None)
+
         # The first one waits for its connection to the origin, and so does not take the fast path alone.
-        await outcome(gateway, OK, [GET] * 4, Listener(waits=waits), monkeypatch)
+        await outcome(gateway, OK, [GET] * 4, Listener(waits=waits, acts=is_as_new), monkeypatch)
     assert len(streams) == 1 + made
+    assert as_new == [True] * 4
