@@ -275,4 +275,4 @@ def _write(path: Path, content: bytes) -> None:
         with suppress(FileExistsError):
             os.link(aside, path)
     finally:
-        aside.unlink(missing_ok=True)
+        aside.unlink()

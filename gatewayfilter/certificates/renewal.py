@@ -73,7 +73,7 @@ def activate_next(folder: Path) -> CertificateAuthority:
         raise StartupError("no authority is waiting: gatewayfilter ca renew --new-key makes one")
     key, certificate = _read(path)
     _put_in_force(folder, key, certificate, _read(folder / CA_FILE)[1])
-    path.unlink(missing_ok=True)
+    path.unlink()
     return ensure_ca(folder)
 
 

@@ -5,6 +5,7 @@ import plistlib
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -158,3 +159,26 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, mon
 
     monkeypatch.setattr(Path, "read_bytes", unreadable)
     assert kept.put_back() is False, "it is there"
+
+
+def test_an_authority_ends_at_the_moment_that_it_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    end = ensure_ca(folder).expires_at
+    moment = end - timedelta(seconds=1)
+    monkeypatch.setattr(authorities, "datetime", SimpleNamespace(now=lambda _: moment))
+    assert ensure_ca(folder).expires_at == end
+    moment = end
+    with pytest.raises(StartupError, match="expired on"):
+        ensure_ca(folder)
+
+
+def test_a_folder_that_others_may_read_is_made_private(tmp_path: Path) -> None:
+    (tmp_path / "ca").mkdir(mode=0o755)
+    ensure_ca(tmp_path / "ca")
+    assert (tmp_path / "ca").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_folder_is_private_from_the_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    monkeypatch.setattr(authorities, "make_private", lambda path, _: modes.append(path.stat().st_mode & 0o777))
+    ensure_ca(tmp_path / "new")
+    assert modes == [0o700, 0o600]

@@ -5,14 +5,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, crawl_worker, outcomes
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
+from gatewayfilter.crawl.page_judge import VisitResult
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Priority
+from gatewayfilter.interfaces import Page, Priority
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -283,3 +286,16 @@ def test_pages_wait_for_their_host_until_half_the_places_are_taken() -> None:
     assert [worker._patience_s(busy) for busy in (0, 2, 3, 5)] == [PATIENCE_S] * 2 + [0.0] * 2
     even = Crawl(settings=loopback_settings(concurrency=4)).worker
     assert [even._patience_s(busy) for busy in (1, 2)] == [PATIENCE_S, 0.0]
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+async def test_a_page_on_the_disk_wakes_the_scanner(*, buffered: bool) -> None:
+    crawl, page = Crawl("http://a.example/"), Page("http://a.example/", "http://a.example/", 200, {}, b"x")
+
+    async def visit(_: object, **__: object) -> VisitResult:
+        return VisitResult(page, None, (), buffered=buffered)
+
+    session = SimpleNamespace(runtime=SimpleNamespace(visitor=SimpleNamespace(visit=visit)), buffered=asyncio.Event())
+    (lease,) = crawl.frontier.lease(1, 900, NOW)
+    await crawl.worker._visited(cast("Any", session), lease, None, 0.0)
+    assert session.buffered.is_set() is buffered

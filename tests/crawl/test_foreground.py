@@ -1,10 +1,19 @@
 """Crawls with somebody waiting: named pages, tasks that follow links, progress."""
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from gatewayfilter.config import CrawlSettings
-from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, ForegroundCrawl
+from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, ForegroundCrawl, foreground
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
+from gatewayfilter.crawl.net.fetch_errors import HostBusyError
+from gatewayfilter.crawl.page_judge import Target, VisitResult
+from gatewayfilter.interfaces import Priority
 from gatewayfilter.telemetry import Counters
+from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_fakes import HARMFUL, HARMLESS, FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
@@ -16,7 +25,8 @@ class Foreground:
         self.frontier = FakeFrontier()
         self.told: list[CrawlOutcome] = []
         self.progress: list[CrawlProgress] = []
-        context = CrawlContext(self.frontier, FakeSink(), settings or loopback_settings(), Counters())
+        self.counters = Counters()
+        context = CrawlContext(self.frontier, FakeSink(), settings or loopback_settings(), self.counters)
         self.crawl = ForegroundCrawl(context, task, self.told.append, self.progress.append)
 
     async def run(self, *urls: str) -> list[CrawlOutcome]:
@@ -126,3 +136,86 @@ async def test_many_urls_of_a_host_come_as_the_host_may_be_asked(origin: Origin)
 async def test_the_same_page_is_looked_at_once(origin: Origin) -> None:
     origin.answers["/a"] = reply()
     assert len(await Foreground(loopback_settings(robots="never")).run(origin.url("/a"), origin.url("/a#b"))) == 1
+
+
+async def test_an_outcome_tells_how_long_it_took(origin: Origin) -> None:
+    async def slowly(writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.03)
+        writer.write(reply())
+
+    origin.answers["/a"] = slowly
+    got, failed = await Foreground(loopback_settings(robots="never")).run(origin.url("/a"), "http://127.0.0.1:1/")
+    if failed.url == origin.url("/a"):
+        got, failed = failed, got
+    assert 30 <= got.elapsed_ms < 60_000
+    assert 0 <= failed.elapsed_ms < 60_000
+
+
+def test_the_rate_is_pages_a_second() -> None:
+    assert CrawlProgress(6, 0, 0, 0, 0, elapsed_s=2.0).rate == 3.0
+    assert CrawlProgress(6, 0, 0, 0, 0, elapsed_s=0.0).rate == 0.0
+
+
+async def test_what_is_wrong_is_counted_once(origin: Origin) -> None:
+    crawl = Foreground(loopback_settings(robots="never"))
+    origin.answers["/a"] = reply()
+    await crawl.run("http://10.0.0.1/", "http://[", "http://127.0.0.1:1/", origin.url("/a"), origin.url("/none"))
+    assert (crawl.counters["pages_refused"], crawl.counters["pages_failed"]) == (2, 1)
+    assert crawl.progress[-1].failed == 3
+    assert crawl.progress[-1].done == 5
+
+
+async def test_a_crawl_that_is_given_up_ends_what_is_under_way(origin: Origin) -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await writer.wait_closed()
+        ended.set()
+
+    origin.answers["/a"] = hangs
+    crawl = Foreground(loopback_settings(robots="never", timeout_s=60.0))
+    running = asyncio.create_task(crawl.run(origin.url("/a")))
+    await asked.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert running.cancelled()
+    assert all(task.done() for task in crawl.crawl._running)
+
+
+async def test_a_page_waits_for_a_busy_host_as_long_as_it_demands(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[float] = []
+    waits: list[float] = []
+
+    class Busy:
+        async def visit(self, target: Target, *, patience_s: float) -> VisitResult:
+            tries.append(patience_s)
+            raise HostBusyError("busy", 0.5)
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(foreground, "BUSY_TRIES", 3)
+    monkeypatch.setattr(foreground, "asyncio", SimpleNamespace(sleep=sleep))
+    crawl = Foreground().crawl
+    runtime = cast("Any", SimpleNamespace(visitor=Busy()))
+    for priority, attempts, slept in ((Priority.MANUAL, 1, []), (Priority.RECHECK, 4, [0.5] * 3)):
+        target = Target(parse_url("http://a.example/"), priority, crawl._strategy, 0)
+        with pytest.raises(HostBusyError):
+            await crawl._patiently(runtime, target)
+        assert (tries, waits) == ([PATIENCE_S] * attempts, slept)
+        tries.clear()
+
+
+async def test_the_first_page_of_a_host_is_urgent() -> None:
+    crawl = Foreground().crawl
+    for url in ("http://a.example/1", "http://a.example/2", "http://b.example/", "http://a.example/1"):
+        crawl._put(parse_url(url), 0)
+    crawl._put(parse_url("http://c.example/"), 1)
+    got = [(task.depth, task.url.text, task.priority) for task in sorted(crawl._waiting)]
+    assert got == [
+        (0, "http://a.example/1", Priority.MANUAL),
+        (0, "http://a.example/2", Priority.RECHECK),
+        (0, "http://b.example/", Priority.MANUAL),
+        (1, "http://c.example/", crawl._strategy.priority),
+    ]

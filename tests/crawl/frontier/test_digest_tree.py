@@ -108,3 +108,43 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptu
     tree.save()
     assert tree.unsaved == 1
     assert "cannot write seen.tree" in caplog.text
+
+
+def test_a_file_is_whole_on_the_disk_before_it_takes_the_place_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "seen.tree"
+    tree = DigestTree(path)
+    tree.add(b"a" * 16)
+    tree.save()
+    tree.add(b"b" * 16)
+    sizes = []
+
+    def fails(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gatewayfilter.crawl.frontier.digest_tree.os.fsync", fails)
+        tree.save()
+    assert sizes == [path.stat().st_size + 16]
+    assert list(DigestTree(path)) == [b"a" * 16]
+    assert caplog.messages == ["cannot write seen.tree: Input/output error"]
+    assert [file.name for file in tmp_path.iterdir()] == ["seen.tree"]
+    tree.save()
+    assert len(DigestTree(path)) == 2
+
+
+def test_a_file_is_written_when_something_changed(tmp_path: Path) -> None:
+    path = tmp_path / "seen.tree"
+    DigestTree(path).save()
+    assert not path.exists()
+    tree = DigestTree(path)
+    assert tree.update([b"a" * 16, b"a" * 16, b"b" * 16]) == tree.unsaved == 2
+    assert tree.remove(b"a" * 16)
+    assert tree.unsaved == 3
+    tree.save()
+    assert tree.unsaved == 0
+    path.unlink()
+    tree.save()
+    assert not path.exists()

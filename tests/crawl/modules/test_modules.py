@@ -1,7 +1,9 @@
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from gatewayfilter.crawl.modules import scheduler as scheduling
 from gatewayfilter.crawl.modules.classified_ahead import ClassifiedAhead
 from gatewayfilter.crawl.modules.messages import CrawlMessage, Failure
 from gatewayfilter.errors import ClassifyError, GatewayFilterError, StoreError
@@ -116,3 +118,20 @@ async def test_a_result_that_the_database_refuses_is_fetched_again() -> None:
         await modules[Channel.RESULTS].handle(letter.value)
     assert [url for url, _, _ in crawl.frontier.retried] == [SITE]
     assert crawl.frontier.attempts[SITE] == 0
+
+
+def test_what_is_on_its_way_is_asked_for_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl, outbox = Crawl(FakeFrontier(*(f"{SITE}{number}" for number in range(5)))), Outbox()
+    now, asked = 1_000.0, []
+    monkeypatch.setattr(scheduling, "time", SimpleNamespace(monotonic=lambda: now))
+    still_held = crawl.frontier.still_held
+    monkeypatch.setattr(crawl.frontier, "still_held", lambda leases: asked.append(len(leases)) or still_held(leases))
+    scheduler = scheduler_of(crawl, outbox, on_the_way=2)
+    assert [scheduler.step(), len(outbox.letters), asked] == [2, 2, []]
+    assert [scheduler.step(), asked] == [0, [2]]
+    crawl.frontier.finished[f"{SITE}0"] = 0.0
+    now += scheduling._LOOK_EVERY_S - 0.1
+    assert [scheduler.step(), asked] == [0, [2]]
+    now += 0.1
+    assert [scheduler.step(), asked] == [1, [2, 2]]
+    assert crawl.counters["jobs_sent"] == len(outbox.letters) == 3

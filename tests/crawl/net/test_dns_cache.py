@@ -24,17 +24,23 @@ class Names(AbstractResolver):
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.closed = False
+        self.under_way = 0
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[ResolveResult]:
         assert (port, family) in {(0, socket.AF_UNSPEC), (0, socket.AF_INET)}
         self.asked.append(host)
         number = len(self.asked)
-        await self.may_answer.wait()
+        self.under_way += 1
+        try:
+            await self.may_answer.wait()
+        finally:
+            self.under_way -= 1
         if self.failing:
             raise OSError(None, "no such name")
         return [address(host, number, port)]
 
     async def close(self) -> None:
+        assert not self.under_way, "what is under way has ended"
         self.closed = True
 
 
