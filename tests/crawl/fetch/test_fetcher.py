@@ -1,4 +1,6 @@
+import asyncio
 import gzip
+import socket
 import ssl
 from pathlib import Path
 
@@ -6,11 +8,14 @@ import brotli
 import pytest
 import trustme
 import zstandard
+from aiohttp.abc import ResolveResult
 
 from gatewayfilter.crawl.fetch.fetcher import Fetcher, _reason
 from gatewayfilter.crawl.fetch.politeness import Politeness
 from gatewayfilter.crawl.net.fetch_errors import BadAnswerError, RefusedError, UnreachableError
+from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
 from gatewayfilter.errors import ConfigError
+from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
 
@@ -178,3 +183,52 @@ async def test_five_redirects_are_followed_and_no_more(origin: Origin, fetcher: 
     assert (page.url, page.final_url, page.body) == (origin.url("/1"), origin.url("/6"), TEXT)
     with pytest.raises(BadAnswerError, match="more than 5 redirects"):
         await fetcher.fetch(parse_url(origin.url("/0")))
+
+
+async def test_credentials_of_this_machine_are_not_sent(
+    origin: Origin, fetcher: Fetcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    origin.answers["/"] = reply(TEXT)
+    await fetcher.fetch(parse_url(origin.url()))
+    assert "authorization" not in origin.heads[0].lower()
+
+
+async def test_the_settings_alone_bound_connections(origin: Origin) -> None:
+    all_there = asyncio.Event()
+
+    async def answers_when_all_are_there(writer: asyncio.StreamWriter) -> None:
+        if len(origin.requests) == 3:
+            all_there.set()
+        await all_there.wait()
+        await asyncio.sleep(0.02)
+        writer.write(reply(TEXT))
+
+    origin.answers.update({f"/{number}": answers_when_all_are_there for number in range(3)})
+    settings = loopback_settings(per_host_concurrency=3, timeout_s=20.0)
+    async with Fetcher(settings, Politeness(settings)) as fetcher:
+        pages = await asyncio.gather(*(fetcher.fetch(parse_url(origin.url(f"/{number}"))) for number in range(3)))
+    assert [page.body for page in pages] == [TEXT] * 3
+    assert all(20 <= page.elapsed_ms < 20_000 for page in pages)
+
+
+async def test_a_name_is_asked_for_as_long_as_the_settings_want(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    async def resolve(_: object, host: str, port: int, __: int) -> list[ResolveResult]:
+        nonlocal asked
+        asked += 1
+        found = ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=6, flags=0)
+        return [found]
+
+    monkeypatch.setattr(PooledResolver, "resolve", resolve)
+    for path in ("/1", "/2"):
+        origin.answers[path] = reply(TEXT, "Connection: close")
+    for ttl_s, times in ((0.0, 2), (60.0, 1)):
+        asked = 0
+        settings, counters = loopback_settings(dns_ttl_s=ttl_s), Counters()
+        async with Fetcher(settings, Politeness(settings), counters) as fetcher:
+            for path in ("/1", "/2"):
+                await fetcher.fetch(parse_url(origin.url(path, host="name.test")))
+        assert asked == counters["dns_misses"] == times

@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,16 @@ def test_a_full_filter_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "abcd":
         known.add(digest_of(name))
     assert len(known) == 1
+
+
+def test_it_grows_by_doubling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_filter, "INITIAL_CAPACITY", 100)
+    known = SeenFilter()
+    sizes = []
+    for number in range(700):
+        known.add(digest_of(str(number)))
+        if known.size_bits not in sizes:
+            sizes.append(known.size_bits)
+    assert sizes[0] > 100 * 8
+    assert len(sizes) == 3
+    assert all(later > 2 * earlier for earlier, later in pairwise(sizes))

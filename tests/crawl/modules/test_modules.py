@@ -95,6 +95,7 @@ def test_a_verdict_ahead_counts_for_its_page_and_its_words() -> None:
         assert ahead.classify_page(PAGE) is HARMFUL
     with ahead.known(PAGE, None, "v2"):
         assert ahead.classify_page(PAGE) is HARMFUL
+    assert ahead.classify_text("casino") is classify.classify_text("casino")
 
 
 async def test_results_are_stored_once_and_while_their_lease_is_held() -> None:

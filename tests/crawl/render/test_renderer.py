@@ -11,7 +11,7 @@ import pytest
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, ForegroundCrawl
 from gatewayfilter.crawl.render import renderer as rendering
-from gatewayfilter.crawl.render.renderer import Renderer, RenderError, can_render, renderer
+from gatewayfilter.crawl.render.renderer import Renderer, RenderError, can_render, find_browser, renderer
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -250,3 +250,24 @@ async def test_the_worker_judges_what_the_browser_saw(origin: Origin) -> None:
 )
 def test_what_a_page_may_load(address: str, kind: str, *, may: bool) -> None:
     assert Renderer._may_load(cast("Renderer", SimpleNamespace(_settings=CrawlSettings())), address, kind) is may
+
+
+def test_the_first_browser_that_is_installed_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = {"google-chrome": "/opt/chrome"}
+    monkeypatch.setattr("gatewayfilter.crawl.render.renderer.shutil.which", installed.get)
+    assert find_browser() == "/opt/chrome"
+    installed["chromium"] = "/usr/bin/chromium"
+    assert find_browser() == "/usr/bin/chromium"
+    installed.clear()
+    assert find_browser() == ""
+
+
+@pytest.mark.parametrize(
+    ("installed", "browser", "missing"),
+    [(False, "/usr/bin/chromium", "extra 'render'"), (True, "", "no Chromium"), (True, "/usr/bin/chromium", "")],
+)
+def test_what_is_missing_for_rendering(monkeypatch: pytest.MonkeyPatch, browser: str, missing: str, *, installed: bool) -> None:
+    monkeypatch.setattr(rendering, "find_spec", lambda _: object() if installed else None)
+    monkeypatch.setattr(rendering, "find_browser", lambda: browser)
+    assert missing in can_render()
+    assert bool(can_render()) is bool(missing)
