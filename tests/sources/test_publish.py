@@ -1,5 +1,6 @@
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,31 @@ def test_a_stored_list_loses_only_the_rules_that_would_block_the_web(
     assert not decide(snapshot, "http://www.bbc.com/").blocked
     assert decide(snapshot, "http://ads.example/").blocked
     snapshot.close()
+
+
+def test_each_step_is_told_with_how_much_is_done(
+    subscriptions: Subscriptions, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = SnapshotFolder(tmp_path / "snapshots")
+    publishing = folder.publishing
+
+    def busy(waiting: Callable[[], None]) -> AbstractContextManager[Callable[[Any], Path]]:
+        waiting()
+        return publishing()
+
+    monkeypatch.setattr(folder, "publishing", busy)
+    names = [item.source.name for item in subscriptions.files()]
+    every = len(names) + 1
+    wait = ("waiting for another publisher to finish", 0, 0)
+    done = [("building the tables", len(names), every), ("published", every, every)]
+    read = [(f"reading {name}", number, every) for number, name in enumerate(names)]
+    followed = [("checking the snapshot in use", 0, every), ("changing the tables", len(names), every), done[-1]]
+    for expected, full in (([wait, *read, *done], False), ([wait, *followed], False), ([wait, *read, *done], True)):
+        told: list[tuple[str, int, int]] = []
+        report = publish(
+            folder, subscriptions, store.lists, store.feed, progress=lambda *step, told=told: told.append(step), full=full
+        )
+        assert told == expected
+        assert 0 < report.elapsed_s < 600
+        assert report.size_bytes == report.path.stat().st_size > 1000
+    assert report.rebuilt == "on request"
