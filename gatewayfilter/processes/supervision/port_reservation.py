@@ -28,7 +28,6 @@ def reserve_address(settings: Settings) -> Iterator[Settings]:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-            probe.listen(1)
             port = int(probe.getsockname()[1])
         # No SO_REUSEADDR here: with it, any process that sets it could bind the port while no worker listens.
         holder = socket.socket(family, socket.SOCK_STREAM)

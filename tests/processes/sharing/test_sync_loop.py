@@ -139,3 +139,14 @@ def test_it_goes_on_until_it_is_ended_or_cannot_start(
     with pytest.raises(StartupError, match="no key"):
         process.run()
     assert others.stop.is_set(), "the thread that writes of it ends, too"
+
+
+def test_what_is_written_of_it_has_time_to_end(made: tuple[_Sync, Others], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file would come back after it was removed."""
+    process, others = made
+    others.stop.set()
+    joined: list[float] = []
+    thread = SimpleNamespace(start=lambda: None, join=joined.append)
+    monkeypatch.setattr(sync, "threading", SimpleNamespace(Thread=lambda **_: thread))
+    process.run()
+    assert joined == [sync.TICK_S + 1]

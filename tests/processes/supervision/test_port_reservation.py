@@ -59,3 +59,27 @@ def test_an_address_that_is_not_ours_is_refused(listen: str) -> None:
 def test_ipv6_stays_in_brackets() -> None:
     with reserve_address(settings("[::1]:0")) as bound:
         assert bound.proxy.listen.startswith("[::1]:")
+
+
+def test_connections_of_the_last_run_are_not_in_the_way() -> None:
+    """The side that closes first keeps the port for a minute (TIME_WAIT)."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as worker:
+        for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+            worker.setsockopt(socket.SOL_SOCKET, option, 1)
+        worker.bind(("127.0.0.1", 0))
+        worker.listen()
+        address = worker.getsockname()
+        with socket.create_connection(address, timeout=5) as client:
+            served, _ = worker.accept()
+            served.close()
+            assert client.recv(1) == b""
+    with reserve_address(settings(f"127.0.0.1:{address[1]}")) as bound:
+        assert bound.proxy.listen == f"127.0.0.1:{address[1]}"
+
+
+def test_an_address_that_was_asked_for_is_kept_and_given_back() -> None:
+    with reserve_address(settings("127.0.0.1:0")) as first:
+        pass
+    with reserve_address(first) as second:
+        assert second.proxy.listen == first.proxy.listen
+        assert second.proxy.model_copy(update={"listen": ""}) == first.proxy.model_copy(update={"listen": ""})
