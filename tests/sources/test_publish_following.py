@@ -1,6 +1,7 @@
 """Publishing where only entries changed: no list is read again; whatever is wrong with what it follows from costs only time."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,9 +11,10 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
+from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Policy, Reason, Request, Source
 from gatewayfilter.sources import ListFormat, SourceFile, Subscriptions
-from gatewayfilter.sources.publish import PublishReport, mark_of_inputs, publish
+from gatewayfilter.sources.publish import PublishReport, mark_of_inputs, publish, publish_base
 from gatewayfilter.sources.publish import publish as publish_function
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
@@ -244,3 +246,25 @@ def test_policies_are_in_the_next_snapshot(place: Place) -> None:
     place.store.policies.change(lambda _: [(closed[0], False)], place.clock.now)
     assert place.publish().rebuilt == ""
     assert place.reason("http://x.example/") is Reason.UNKNOWN
+
+
+def test_what_is_local_is_laid_over_the_snapshot_of_a_publisher(place: Place, tmp_path: Path) -> None:
+    base = place.publish().path
+    place.store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")
+    place.store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".past.example.com", expires_at=1.0)
+    place.clock.now = time.time()
+    place.learn("a.example/new")
+    place.learn("a.example/old", expires_in=-10.0)
+    folder, store = SnapshotFolder(tmp_path / "own"), place.store
+    report = publish_base(folder, base, store.lists, store.feed, store.policies)
+    assert (report.path, report.size_bytes) == (folder.current(), report.path.stat().st_size)
+    assert (report.manual_rules, report.learned, report.sources, report.rebuilt) == (1, 1, (), "")
+    assert report.feed_seq == store.feed.last_seq()
+    place.folder = folder
+    urls = ("listed.example.com/", "person.example.com/", "past.example.com/", "a.example/new", "a.example/old")
+    expected = [Reason.BLACKLIST, Reason.MANUAL_BLOCK, Reason.UNKNOWN, Reason.LEARNED, Reason.UNKNOWN]
+    assert [place.reason(f"http://{url}") for url in urls] == expected
+    (tmp_path / "damaged").write_bytes(base.read_bytes()[:-10])
+    with pytest.raises(SnapshotError):
+        publish_base(folder, tmp_path / "damaged", store.lists, store.feed, store.policies)
+    assert folder.current() == report.path

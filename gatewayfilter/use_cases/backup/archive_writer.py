@@ -89,7 +89,7 @@ def writing(path: Path, *, overwrite: bool = False) -> Iterator[ArchiveWriter]:
         with open(part, "wb", opener=_own) as file:
             # Whoever holds the lock writes the file; one that a killed process left is written over.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.truncate(0)
+            file.truncate()
             try:
                 with zipfile.ZipFile(file, "w") as archive:
                     yield ArchiveWriter(archive)

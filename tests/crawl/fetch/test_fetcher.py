@@ -232,3 +232,21 @@ async def test_a_name_is_asked_for_as_long_as_the_settings_want(origin: Origin, 
             for path in ("/1", "/2"):
                 await fetcher.fetch(parse_url(origin.url(path, host="name.test")))
         assert asked == counters["dns_misses"] == times
+
+
+async def test_a_body_that_cannot_be_read_ends_its_connection(origin: Origin, fetcher: Fetcher) -> None:
+    """Not only when the error is forgotten, which refers to the answer."""
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n" + b"x" * 1_000)
+        while True:
+            await writer.drain()
+            await asyncio.sleep(0.002)
+            writer.write(b"x")
+
+    origin.answers["/"] = endless
+    with pytest.raises(BadAnswerError) as error:
+        await fetcher.fetch(parse_url(origin.url()))
+    async with asyncio.timeout(10):
+        await asyncio.wait(origin.tasks)
+    assert error.value.__cause__ is not None

@@ -7,11 +7,13 @@ from argon2 import PasswordHasher
 
 from gatewayfilter.model import Account, Role
 from gatewayfilter.store import Store
+from gatewayfilter.use_cases.access import log_in as log_in_module
 from gatewayfilter.use_cases.access.accounts import Accounts
 from gatewayfilter.use_cases.access.log_in import From, LogIn, LogInStatus
 from gatewayfilter.use_cases.access.passwords import Passwords
 from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_secret
 from gatewayfilter.use_cases.access.sessions import Sessions
+from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from tests.use_cases.access.turned_clock import Clock
 
 GOOD = "correct horse battery"
@@ -175,3 +177,52 @@ def test_an_unknown_name_takes_as_long_as_a_known_one(store: Store, passwords: P
     known, unknown = (statistics.median(times) for times in took.values())
     assert 0.5 < known / unknown < 2.0
     assert ada.name == "Ada"
+
+
+class Attempts(LogInThrottle):
+    """Notes the attempts that are counted."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.begun: list[str] = []
+
+    def begin(self, account: str, network: str, *, known: bool = False, device: str = "") -> float:
+        self.begun.append(account)
+        return super().begin(account, network, known=known, device=device)
+
+
+def test_the_first_code_belongs_to_the_attempt_of_the_password(
+    store: Store, accounts: Accounts, passwords: Passwords, ada: Account, clock: Clock
+) -> None:
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += 10 * STEP_S
+    right = code_at(secret, int(clock.now // STEP_S))
+    wrong = "000000" if right != "000000" else "000001"
+    throttle = Attempts(clock)
+    log_in = LogIn(store, KEY, passwords, throttle, clock)
+    pending = log_in.with_password("ada", GOOD, HOME).pending
+    for attempts in (1, 2, 3):
+        answer = log_in.with_code(pending, wrong, HOME)
+        assert (answer.status, answer.pending) == (LogInStatus.CODE_NEEDED, pending)
+        assert throttle.begun == ["ada"] * attempts
+    assert log_in.with_code(pending, right, HOME).status is LogInStatus.DONE
+    assert log_in.with_code(pending, right, HOME).status is LogInStatus.WRONG, "it is used up"
+
+
+def test_a_confirmation_is_delayed_as_a_log_in_is(log_in: LogIn, ada: Account) -> None:
+    assert log_in.confirm(ada, GOOD, HOME).status is LogInStatus.DONE
+    answers = [log_in.confirm(ada, "wrong", HOME) for _ in range(5)]
+    assert [answer.status for answer in answers] == [LogInStatus.WRONG] * 4 + [LogInStatus.WAIT]
+    assert answers[-1].wait_s == log_in.confirm(ada, GOOD, HOME).wait_s == 1.0
+
+
+def test_an_account_remembers_its_last_networks(log_in: LogIn, ada: Account, store: Store) -> None:
+    addresses = [f"192.0.2.{number}" for number in range(1, 13)]
+    for address in [*addresses, addresses[-2]]:
+        log_in.open(ada, From(address))
+    found = store.accounts.find("ada")
+    assert found is not None
+    assert found.networks[-1] == addresses[-2]
+    assert found.networks[-2] == addresses[-1]
+    assert len(found.networks) == len(set(found.networks)) == log_in_module._MOST_NETWORKS

@@ -144,3 +144,44 @@ def test_all_networks_together_have_few_guesses_at_codes(throttle: LogInThrottle
     assert throttle.begin_code("ada", device="hers") == 0
     throttle.code_succeeded("ada")
     assert [throttle.begin_code("ada") for _ in range(20)] == [0.0] * 20
+
+
+def test_the_newest_are_counted_when_there_are_too_many(throttle: LogInThrottle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle_module, "_MOST", 30)
+    for number in range(4):
+        throttle.begin("eve", "n0", known=True)
+        throttle.begin(f"name{number}", f"n{number}", known=True)
+    assert throttle.begin("eve", "n0", known=True) == 1
+    for number in range(14):
+        throttle.begin(f"other{number}", f"o{number}", known=True)
+    assert len(throttle._counts) == 30
+    for _ in range(4):
+        assert throttle.begin("ada", "n", known=True) == 0
+    assert throttle.begin("ada", "n", known=True) == 1
+    assert throttle.begin("eve", "n0", known=True) == 0, "the oldest is forgotten"
+
+
+@pytest.mark.parametrize(("pause_s", "waits"), [(3_600.0, True), (3_601.0, False)])
+def test_an_hour_without_a_failure_forgets(throttle: LogInThrottle, now: Now, pause_s: float, *, waits: bool) -> None:
+    for _ in range(4):
+        throttle.begin("ada", "n", known=True)
+    now.value += pause_s
+    throttle.begin("ada", "n", known=True)
+    assert (throttle.begin("ada", "n", known=True) > 0) is waits
+
+
+def test_a_success_gives_a_network_no_more_than_it_took(throttle: LogInThrottle) -> None:
+    for _ in range(3):
+        throttle.succeeded("own", "n")
+    throttle.begin("own", "n")
+    throttle.succeeded("own", "n")
+    assert [throttle.begin(f"name{number}", "n") for number in range(11)] == [0.0] * 10 + [1.0]
+
+
+def test_codes_of_a_browser_are_forgotten_by_its_success_alone(throttle: LogInThrottle) -> None:
+    for device in ("", "hers"):
+        assert [throttle.begin_code("ada", device=device) for _ in range(21)] == [0.0] * 20 + [1.0]
+    throttle.code_succeeded("ada", device="hers")
+    assert throttle.begin_code("ada", device="hers") == 0
+    assert throttle.begin_code("ada") == 1
+    throttle.code_succeeded("nobody")

@@ -235,6 +235,16 @@ def test_a_part_that_is_a_link_or_of_another_writer(tmp_path: Path) -> None:
         first.add("settings.toml", [b"x"])
 
 
+def test_a_part_that_a_killed_process_left_is_written_over(good: Path, tmp_path: Path) -> None:
+    before = good.read_bytes()
+    (tmp_path / ".c.part").write_bytes(b"left" * 10_000)
+    for name in ("b", "c"):
+        with writing(tmp_path / name) as archive:
+            archive.add("settings.toml", [b"x"])
+    assert (tmp_path / "c").stat().st_size == (tmp_path / "b").stat().st_size < 10_000
+    assert (good.read_bytes() == before, list(tmp_path.glob(".*"))) == (True, [])
+
+
 def _write_beside(path: Path) -> None:
     with pytest.raises(BackupError, match="another process"), writing(path):
         pass

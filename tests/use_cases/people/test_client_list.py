@@ -141,3 +141,14 @@ def test_devices_of_the_links_and_of_the_log(store: Store, network: dict[str, st
     assert asked == [["10.0.0.2", "fe80::1"]], "once a day"
     assert seen_devices(store, NOW + DAY_S, None)[0].name == "phone.lan"
     assert len(asked) == 1
+
+
+def test_what_was_not_seen_today_has_no_requests(listed: Listed, store: Store, network: dict[str, str]) -> None:
+    add(store, "anna", "10.0.0.1", "10.0.0.2")
+    store.log.write(visits("10.0.0.1", NOW - 3 * DAY_S, *["block"] * 5) + visits("10.0.0.9", NOW - 3 * DAY_S, "block"))
+    found = listed()
+    (anna,) = found.clients
+    assert (anna.requests, anna.blocked, anna.share, anna.present) == (0, 0, 0.0, False)
+    assert NOW - 3 * DAY_S - 3_600 <= anna.last_at <= NOW - 2 * DAY_S
+    assert [(device.address, device.requests, device.blocked) for device in found.devices] == [("10.0.0.9", 0, 0)]
+    assert network == {}
