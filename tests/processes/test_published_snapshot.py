@@ -42,6 +42,7 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Folder:
 
 def test_its_facts_are_read_when_another_one_is_in_use(folder: Folder, tmp_path: Path) -> None:
     held = PublishedSnapshot(Settings(data_dir=tmp_path))
+    assert (held.feed_seq, held.created_at, folder.log) == (7, 100.0, ["open", "close"])
     held.refresh()
     assert (held.feed_seq, held.created_at, folder.log) == (7, 100.0, ["open", "close"])
     folder.points = (1, 2)

@@ -285,6 +285,14 @@ def test_a_removed_authority_is_put_back_only_after_an_end(made: Made, caplog: p
     assert "it was put back" in caplog.text
 
 
+def test_a_fork_server_that_ended_is_told(made: Made, caplog: pytest.LogCaptureFixture) -> None:
+    made.supervisor._restart()
+    assert caplog.messages == []
+    made.fork_server.ended = True
+    made.supervisor._restart()
+    assert caplog.messages == ["the fork server has ended; its processes go on, and another one is started"]
+
+
 def test_nothing_is_started_again_once_it_stops(made: Made) -> None:
     made.serve()
     made.first.when_heard = lambda: made.supervisor._stop(signal.SIGTERM, None)

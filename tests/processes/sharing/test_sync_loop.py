@@ -1,6 +1,7 @@
 """The loop that keeps gateways in step, over stand-ins for Redis and the database: order, pauses, what is told of failures."""
 
 import json
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -150,3 +151,19 @@ def test_what_is_written_of_it_has_time_to_end(made: tuple[_Sync, Others], monke
     monkeypatch.setattr(sync, "threading", SimpleNamespace(Thread=lambda **_: thread))
     process.run()
     assert joined == [sync.TICK_S + 1]
+
+
+def test_sigterm_ends_it(made: tuple[_Sync, Others], monkeypatch: pytest.MonkeyPatch) -> None:
+    process, others = made
+    handlers: dict[int, Callable[..., None]] = {}
+    monkeypatch.setattr("gatewayfilter.processes.sharing.sync.signal.signal", handlers.__setitem__)
+
+    def follow() -> None:
+        assert not others.stop.is_set()
+        handlers[signal.SIGTERM](signal.SIGTERM, None)
+        assert others.stop.is_set()
+
+    monkeypatch.setattr(process, "_follow", follow)
+    monkeypatch.setattr(process, "_tell", lambda: None)
+    process.run()
+    assert list(handlers) == [signal.SIGTERM]

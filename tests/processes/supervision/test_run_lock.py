@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.processes.supervision.run_lock import RunLock
+from gatewayfilter.processes.supervision.run_lock import RunLock, refuse_while_running, running_process
 
 
 def test_the_second_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
@@ -44,3 +44,33 @@ def test_a_read_only_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ha
         RunLock(tmp_path),
     ):
         pass
+
+
+@pytest.mark.parametrize(("content", "told"), [(b"7\n", "7"), (b"", "unknown"), (b" \n", "unknown"), (b"9" * 40, "9" * 32)])
+def test_what_is_told_of_the_holder(tmp_path: Path, content: bytes, told: str) -> None:
+    assert running_process(tmp_path) == ""
+    with RunLock(tmp_path):
+        (tmp_path / "run.lock").write_bytes(content)
+        assert running_process(tmp_path) == told
+        with pytest.raises(StartupError, match=rf"another GatewayFilter \(process {told}\)"), RunLock(tmp_path):
+            pass
+        with pytest.raises(StartupError, match=rf"earlier version \(process {told}\)"):
+            refuse_while_running(tmp_path)
+    assert running_process(tmp_path) == ""
+    refuse_while_running(tmp_path)
+
+
+def test_a_lock_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with RunLock(tmp_path):
+        running_process(tmp_path)
+        with pytest.raises(StartupError), RunLock(tmp_path):
+            pass
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert (tmp_path / "run.lock").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_stood_in_the_file_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").write_text("9" * 40)
+    with RunLock(tmp_path):
+        assert (tmp_path / "run.lock").read_text() == str(os.getpid())
