@@ -101,3 +101,15 @@ def test_lines_that_cannot_be_read_are_passed_over(tmp_path: Path) -> None:
     path.write_bytes(f'nonsense\n[]\n{{"page":"x"}}\n{{"page":"y","until":"z","at":"a"}}\n{good}\n'.encode() + b'\xff{"pa')
     index = EvidenceIndex(path)
     assert (len(index), index.place_of("a:1")) == (1, "b:1")
+
+
+def test_lines_of_this_process_count_towards_it(tmp_path: Path) -> None:
+    path = tmp_path / "pins.jsonl"
+    index = EvidenceIndex(path)
+    index.pin("a:1", 100.0)
+    for _ in range(1001):
+        index.move("a:1", "b:1")
+    for lines in (1002, 1):
+        index.drop_expired(50.0)
+        assert len(path.read_text().splitlines()) == lines
+        index.move("a:1", "b:1")

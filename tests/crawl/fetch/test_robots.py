@@ -144,6 +144,36 @@ async def test_long_files_of_many_origins_push_each_other_out(monkeypatch: pytes
     assert robots._characters == len(robots) * len(body)
 
 
+class LengthFetcher:
+    """Answers with a robots.txt of so many characters, or with a status."""
+
+    length = 40
+    status = 200
+
+    async def fetch(self, url: Url, **_: object) -> Page:
+        return Page(url.text, url.text, self.status, {}, b"User-agent: *\nDisallow: /".ljust(self.length))
+
+
+async def test_what_is_kept_of_all_origins_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robots_module, "MAX_CHARACTERS", 100)
+    clock, fetcher = Clock(), LengthFetcher()
+    robots = Robots(loopback_settings(), clock)
+
+    async def visit(host: str, length: int, status: int = 200) -> tuple[list[str], int]:
+        fetcher.length, fetcher.status = length, status
+        await allows(robots, fetcher, f"http://{host}.example/x")  # type: ignore[arg-type]
+        return [name.removeprefix("http://").removesuffix(".example") for name in robots._origins], robots._characters
+
+    assert await visit("a", 40) == (["a"], 40)
+    assert await visit("b", 60) == (["a", "b"], 100)
+    assert await visit("c", 30) == (["b", "c"], 90)
+    assert await visit("d", 60, 404) == (["b", "c", "d"], 90), "of one that does not exist nothing is kept"
+    clock.now += robots_module.TTL_S
+    assert await visit("b", 30) == (["c", "d", "b"], 60), "in place of what was kept of it"
+    assert await visit("e", 400) == (["e"], 400), "one is always kept"
+    assert await visit("f", 40) == (["f"], 40)
+
+
 def test_many_agents_and_rules_are_read_in_linear_time() -> None:
     text = "".join(f"User-agent: bot{number}\n" for number in range(8000)) + "".join(
         f"Disallow: /{number}\n" for number in range(8000)

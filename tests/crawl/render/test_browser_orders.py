@@ -329,3 +329,10 @@ async def test_after_a_start_that_failed_nothing_is_rendered_for_a_while(
     assert (await opened.improved(page())).body == SHELL.encode()
     clock[0] += 1
     assert (await opened.improved(page())).body == b"<p>built"
+
+
+async def test_the_text_that_is_shown_is_read_where_the_markup_is_unusual(browser: FakeBrowser, opened: Renderer) -> None:
+    browser.shown = "casino"
+    assert (await opened.improved(page())).body == b"<p>built"
+    sheet = "<style>p::before{content:attr(title)}</style><p title=casino></p>"
+    assert (await opened.improved(page(body=sheet))).body == b"<pre>casino</pre><p>built"

@@ -154,3 +154,41 @@ def test_exports_follow_each_other_at_their_interval(monkeypatch: pytest.MonkeyP
 def test_addresses_that_are_none(value: str) -> None:
     with pytest.raises(ConfigError, match=r"metrics\.listen"):
         load(options={"metrics.listen": value}, environ={})
+
+
+async def test_an_answer_is_not_kept_by_anybody(port: int) -> None:
+    head, _, body = (await ask(port, "GET /metrics?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")).partition("\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.lower().split("\r\n")[1:])
+    assert fields.pop("content-type").startswith("text/plain")
+    assert fields == {
+        "content-length": str(len(body)), "cache-control": "no-store", "x-content-type-options": "nosniff", "connection": "close",
+    }  # fmt: skip
+
+
+async def test_a_client_that_reads_nothing_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "HEAD_TIMEOUT_S", 0.01)
+    done = list[str]()
+
+    async def drain() -> None:
+        done.append("drain")
+        await asyncio.Event().wait()
+
+    writer = SimpleNamespace(
+        write=lambda _: None, drain=drain, close=lambda: done.append("close"),
+        transport=SimpleNamespace(abort=lambda: done.append("abort")),
+    )  # fmt: skip
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    served = MetricsEndpoint(StatusCollector(tmp_path), "filter.lan")
+    await served.serve(reader, cast("Any", writer))
+    assert done == ["drain", "abort", "close"]
+    assert served._open == 0
+
+
+async def test_a_client_that_ends_early_gets_no_answer(tmp_path: Path) -> None:
+    written = list[bytes]()
+    reader = asyncio.StreamReader()
+    reader.feed_eof()
+    writer = SimpleNamespace(write=written.append, close=lambda: None, transport=SimpleNamespace(abort=lambda: None))
+    await MetricsEndpoint(StatusCollector(tmp_path), "filter.lan").serve(reader, cast("Any", writer))
+    assert written == []

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.errors import ListError
 from gatewayfilter.sources import ListFormat, sniff
+from gatewayfilter.sources.formats.detect import HEAD_SIZE, refuse_non_lists
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,106 @@ def test_no_line_takes_long(line: str) -> None:
     """Each took seconds to years by an expression that backtracks; the test's own time limit would end it."""
     with suppress(ListError):
         sniff(f"{line}\n{line}".encode())
+
+
+DOMAIN = "a.example\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "is_list"),
+    [
+        (b"\x01" + b"a" * 15 + b".bc\n", True),  # one octet in twenty is a control character
+        (b"\x01" + b"a" * 15 + b".b\n", False),
+        *((bytes([octet]) * 9 + b"a.example\n", fits) for octet, fits in ((8, False), (9, True), (12, True), (13, True))),
+        *((bytes([octet]) * 9 + b"a.example\n", fits) for octet, fits in ((14, False), (31, False), (32, True))),
+        (b"\xff\xff\xffa.exa\n" + b"b\n", True),  # a third is no text
+        (b"\xff\xff\xffa.ex\n", False),
+    ],
+)
+def test_how_much_of_a_list_may_be_no_text(head: bytes, *, is_list: bool) -> None:
+    if is_list:
+        refuse_non_lists(head)
+    else:
+        with pytest.raises(ListError, match="binary"):
+            refuse_non_lists(head)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (DOMAIN * 17 + "this is some prose\n" * 3, ListFormat.DOMAINS),
+        (DOMAIN * 16 + "this is some prose\n" * 3, None),
+        (DOMAIN * 3 + "three words here\n" * 3, ListFormat.DOMAINS),
+        (DOMAIN * 2 + "three words here\n" * 3, None),
+        (DOMAIN * 3 + "||b.example^\n", ListFormat.ADBLOCK),
+        (DOMAIN * 4 + "||b.example^\n", ListFormat.DOMAINS),
+        ("! c\n" + DOMAIN * 4 + "||b.example^\n", ListFormat.ADBLOCK),
+        ("! c\n" + DOMAIN * 4 + "word\n", ListFormat.ADBLOCK),
+        ("! c\n" + DOMAIN * 4, ListFormat.DOMAINS),
+        ("![x]y\n" + DOMAIN * 4, ListFormat.DOMAINS),
+        ("||*\n", ListFormat.ADBLOCK),
+        ("!\n! ||a\n", None),
+        ("#\n; c\n##.ad\n", ListFormat.ADBLOCK),
+        ("a.example NS localhost.\nword\nword\nword\nb.example SOA a b\n", ListFormat.RPZ),
+        ("a.example NS localhost.\nword\nword\nword\n", None),
+        (DOMAIN * 2 + "a.example/x\n" * 3, ListFormat.UT1),
+        (DOMAIN + "0.0.0.0 b.example\n" * 2, ListFormat.HOSTS),
+    ],
+)
+def test_shares_of_lines_at_their_bounds(text: str, found: ListFormat | None) -> None:
+    if found is not None:
+        assert sniff(text.encode()) is found
+    else:
+        with pytest.raises(ListError):
+            sniff(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("head", "is_list"),
+    [
+        (b"<a>\n<b>\na.example\nb.example\n", True),  # half of it
+        (b"<a>\n<b>\n<c>\na.example\nb.example\n", False),
+        (b"# x\n\n<a>\n", False),
+        (b"a.example\n</p>\n<a>\n<b>\n<c>\n<d>\n", True),  # tags, not phrases
+        (b"a.example\n</p>\n<a><5>\n<b><5>\n<c><5>\n<d><5>\n", False),
+    ],
+)
+def test_how_many_lines_make_a_phrase_list(head: bytes, *, is_list: bool) -> None:
+    if is_list:
+        refuse_non_lists(head)
+    else:
+        with pytest.raises(ListError, match="phrase list"):
+            refuse_non_lists(head)
+
+
+def test_what_is_examined_is_bounded() -> None:
+    assert sniff(DOMAIN.encode() * 500 + b"one word\n" * 5000) is ListFormat.DOMAINS
+    assert sniff(DOMAIN.encode() * (HEAD_SIZE // 10) + b"aaaaaa" + bytes(90_000)) is ListFormat.DOMAINS
+    with pytest.raises(ListError, match="it begins '" + "a b c d e " * 10 + "'$"):
+        sniff(b"a b c d e " * 30)
+    with pytest.raises(ListError, match="its first entry is '" + "a" * 100 + "'$"):
+        sniff(b"a" * 300)
+    with pytest.raises(ListError, match="web page"):
+        sniff(b"<x " + b"y" * 4091 + b"</")
+    assert refuse_non_lists(b"<x " + b"y" * 4092 + b"</")
+
+
+@pytest.mark.parametrize(
+    ("line", "is_prose"),
+    [
+        ("one two three four", True),
+        ("one two three", False),
+        ("1 2 3 four five", False),
+        ("a|b two three four", False),
+        ("a.example##p four five six", False),
+        ("0.0.0.0 a b c d", False),
+        ("- [a](https://a.example/)", True),
+        ("```", True),
+    ],
+)
+def test_lines_of_prose(line: str, *, is_prose: bool) -> None:
+    if is_prose:
+        with pytest.raises(ListError, match="prose"):
+            refuse_non_lists(line.encode())
+    else:
+        refuse_non_lists(line.encode())
