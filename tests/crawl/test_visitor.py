@@ -104,4 +104,7 @@ async def test_what_cannot_wait_on_the_disk_goes_on_in_memory(why: str) -> None:
     setting.fetch.body = b"" if why == "empty" else b"x"
     assert [await setting.visit() for _ in range(4)] == [False] * 4
     assert setting.counters["archive_failures"] == (2 if why == "broken" else 0)
+    page = Page("http://a.example/", "http://a.example/", 200, {"content-type": "text/html"}, setting.fetch.body)
+    target = Target(parse_url(page.url), Priority.LINK, strategy_of(setting.settings, ""))
+    assert await setting.visitor._put_aside(page, target) is False
     await setting.end()

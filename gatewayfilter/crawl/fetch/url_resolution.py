@@ -56,8 +56,6 @@ def _absolute(base: Url, text: str) -> str:
 
 
 def _with_base(base: Url, text: str) -> str:
-    if text.startswith("//"):
-        return f"{base.scheme}:{text}"
     origin = f"{base.scheme}://{base.netloc}"
     match text[:1]:
         case "" | "#":

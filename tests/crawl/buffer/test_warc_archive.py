@@ -107,6 +107,19 @@ def test_several_are_appended_and_fill_segments(tmp_path: Path, monkeypatch: pyt
     assert archive.append_all(()) == []
 
 
+def test_a_segment_that_is_just_full_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = WarcArchive(tmp_path, 10_000_000)
+    record = archive.pack(PAGE, 1000.5)
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 2 * len(record))
+    together = [reference.split(":", 1) for reference in archive.append_all([record] * 4)]
+    one_by_one = [archive.append_all([record])[0].split(":", 1) for _ in range(4)]
+    for found in (together, one_by_one):
+        names, places = zip(*found, strict=True)
+        assert places == (f"0:{len(record)}", f"{len(record)}:{len(record)}") * 2
+        assert [names.count(name) for name in names] == [2] * 4
+    assert archive.size_bytes() == 8 * len(record)
+
+
 @pytest.mark.parametrize(
     "reference",
     ["", "x", "../../etc/passwd:0:10", "pages-1800000000000-00000000.warc.zst:0:10", "pages-1800000000000-00000000.warc.zst:0"],

@@ -46,6 +46,9 @@ BASE = "http://a.test/b/c/d;p?q"
         ("http:g", "http://a.test/b/c/g"),
         ("http:/g", "http://a.test/g"),
         ("http:?y", "http://a.test/b/c/d;p?y"),
+        ("http:", BASE),
+        ("HTTP://g", "http://g/"),
+        ("a\\b\tc", "http://a.test/b/c/a/bc"),
         ("http://user:secret@g/", "http://g/"),
         (":g", "http://a.test/b/c/:g"),
         ("1x:g", "http://a.test/b/c/1x:g"),
@@ -54,11 +57,12 @@ BASE = "http://a.test/b/c/d;p?q"
     ],
 )
 def test_references(reference: str, url: str | None) -> None:
-    if url is None:
-        with pytest.raises(UrlError):
-            resolve(parse_url(BASE), reference)
-    else:
-        assert resolve(parse_url(BASE), reference).text == url
+    for resolved in (resolve, resolve_any):
+        if url is None:
+            with pytest.raises(UrlError):
+                resolved(parse_url(BASE), reference)
+        else:
+            assert resolved(parse_url(BASE), reference).text == url
 
 
 @pytest.mark.parametrize(

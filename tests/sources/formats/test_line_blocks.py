@@ -1,13 +1,15 @@
 """Blocks of whole lines: what is cut, what is skipped, and the mark at the beginning of a file."""
 
+from collections.abc import Iterable
 from io import BytesIO
 
 import numpy as np
 import pytest
 
+from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.formats import line_blocks
 from gatewayfilter.sources.formats.line_blocks import text_blocks, text_lines
-from gatewayfilter.sources.formats.parse import CountingSink
+from gatewayfilter.sources.formats.parse import CountingSink, parse_list
 
 MARK = "\ufeff".encode()
 
@@ -39,3 +41,38 @@ def test_lines_wherever_blocks_end(size: int, content: bytes, lines: list[str], 
 def test_what_is_counted_and_not_kept() -> None:
     assert CountingSink().add_keys(0, iter(["a", "b", "a"])) == 3
     assert CountingSink().add_digests(0, np.zeros((3, 16), np.uint8)) == 3
+
+
+class Keys(CountingSink):
+    """Keeps the keys of a list."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def add_keys(self, source: int, keys: Iterable[str]) -> int:
+        self.found += keys
+        return len(self.found)
+
+
+@pytest.mark.parametrize(
+    ("list_format", "lines", "keys"),
+    [
+        (ListFormat.URLS, ["http://a.example/x", "https://b.example/y"], ["a.example/x", "b.example/y"]),
+        (ListFormat.DOMAINS, ["a.example", "b.example"], [".a.example", ".b.example"]),
+        (ListFormat.HOSTS, ["0.0.0.0 a.example", "0.0.0.0 b.example"], ["a.example", "b.example"]),
+        (ListFormat.DNSMASQ, ["address=/a.example/", "address=/b.example/"], [".a.example", ".b.example"]),
+        (ListFormat.UT1, ["a.example/x", "b.example"], ["a.example/x/*", ".b.example"]),
+    ],
+)
+def test_blocks_of_ordinary_lines_are_read_as_single_lines_are(
+    list_format: ListFormat, lines: list[str], keys: list[str]
+) -> None:
+    for more, comments in ((lines, 0), ([*lines, "# c"], 1), (["", *lines], 1)):
+        sink = Keys()
+        report = parse_list(BytesIO("\n".join([*more, "not\ta b|c"]).encode()), list_format, sink)
+        alone = Keys()
+        whole = parse_list(BytesIO("\n".join(more).encode()), list_format, alone)
+        assert sink.found == alone.found == keys
+        assert (report.accepted, report.rejected, report.comments) == (2, 1, comments)
+        assert (whole.accepted, whole.rejected, whole.comments, whole.taken) == (2, 0, comments, tuple(keys))
+        assert report.samples[0][:2] == (len(more) + 1, "not\ta b|c")
