@@ -132,6 +132,12 @@ async def test_redirects_in_a_circle_and_redirects_that_grow(origin: Origin, fet
     assert origin.requests == ["/a", "/b", "/c"]
 
     origin.requests.clear()
+    origin.answers["/first"] = reply(b"", "Location: /a", status="302 Found")
+    with pytest.raises(FetchError, match="circle"):
+        await fetcher.fetch(parse_url(origin.url("/first")))
+    assert origin.requests == ["/first", "/a", "/b", "/c"]
+
+    origin.requests.clear()
     for number in range(20):
         origin.answers["/x" * (number + 1)] = reply(b"", f"Location: {'/x' * (number + 2)}", status="302 Found")
     with pytest.raises(FetchError, match="redirects"):

@@ -3,7 +3,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,11 +12,11 @@ from gatewayfilter.config import SourceSettings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from gatewayfilter.errors import ListError
+from gatewayfilter.errors import ListError, SnapshotError, StoreError
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, Reason, Request, Source, Verdict
 from gatewayfilter.sources import Categories, ListFormat, SourceFile, Subscriptions
 from gatewayfilter.sources.list_files import load_lists
-from gatewayfilter.sources.publish import build_snapshot, publish
+from gatewayfilter.sources.publish import _compact, _seq_in_use, build_snapshot, publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
 from tests.sources.list_server import BUNDLED, Clock
@@ -256,3 +257,33 @@ def test_each_step_is_told_with_how_much_is_done(
         assert 0 < report.elapsed_s < 600
         assert report.size_bytes == report.path.stat().st_size > 1000
     assert report.rebuilt == "on request"
+
+
+def test_of_the_snapshot_before_its_facts_alone_are_read() -> None:
+    """All of it is verified where the next one follows from it."""
+    log = list[str]()
+
+    class Folder:
+        def open_newest(self, *, verify: bool) -> tuple[Any, list[str]]:
+            assert not verify
+            log.append("open")
+            return SimpleNamespace(info=SimpleNamespace(feed_seq=7), close=lambda: log.append("close")), []
+
+    class Empty:
+        def open_newest(self, *, verify: bool) -> tuple[Any, list[str]]:
+            assert not verify
+            raise SnapshotError("there is none")
+
+    assert (_seq_in_use(cast("Any", Folder())), log) == (7, ["open", "close"])
+    assert _seq_in_use(cast("Any", Empty())) == 0
+
+
+def test_a_feed_that_cannot_be_compacted_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    asked = list[int]()
+
+    def compact_feed(up_to: int) -> None:
+        asked.append(up_to)
+        raise StoreError("the database is locked")
+
+    _compact(cast("Any", SimpleNamespace(compact_feed=compact_feed)), 7)
+    assert (asked, caplog.messages) == ([7], ["the change feed was not compacted: the database is locked"])
