@@ -107,6 +107,17 @@ def test_a_job_that_changed_nothing_is_no_publication(learner: Publishing) -> No
     assert (learner._counters["publishes"], learner._has_failed, learner._published.created_at) == (0, True, 1.0)
 
 
+@pytest.mark.parametrize(("enabled", "state"), [(True, "learning"), (False, "keeping up")])
+def test_what_is_written_of_it(learner: Publishing, state: str, *, enabled: bool) -> None:
+    learner._settings = Settings.model_validate({"data_dir": learner._settings.data_dir, "learn": {"enabled": enabled}})
+    learner.waiting = 7
+    learner._counters.add("publishes")
+    written = list[dict[str, Any]]()
+    learner._status = cast("Any", SimpleNamespace(write=lambda **facts: written.append(facts)))
+    asyncio.run(learner._tell())
+    assert written == [{"state": state, "feed_seq": 107, "published_seq": 100, "counters": {"publishes": 1}}]
+
+
 INTERVALS = {
     "_tell": learners.TICK_S, "_publish_when_due": learners.TICK_S, "_republish": learners.TICK_S,
     "_recheck": learners.RECHECK_EVERY_S, "_rejudge": learners.RECHECK_EVERY_S, "_flush": learners.FLUSH_EVERY_S,

@@ -169,6 +169,29 @@ def test_bounds_of_discovery() -> None:
     assert found(some, page(unsafe), None) == []
 
 
+def test_so_many_sitemaps_and_feeds_are_followed() -> None:
+    discovery = FocusedDiscovery(loopback_settings(), lambda: 1000.0)
+    many = "".join(f"<link rel=sitemap href=/map{number}.xml>" for number in range(10))
+    lists = [f"/map{number}.xml" for number in range(10)]
+    assert found(discovery, page(many, "/", "text/html"), BAD) == ["/sitemap.xml", *lists[: sitemap_discovery.MAX_LISTS]]
+    index = "<sitemapindex>" + "".join(f"<sitemap><loc>{path}</loc></sitemap>" for path in lists) + "</sitemapindex>"
+    assert found(discovery, page(index), None) == lists[: sitemap_discovery.MAX_LISTS]
+    again = "<sitemapindex>" + "<sitemap><loc>/1.xml</loc></sitemap>" * 3 + "<sitemap><loc>/2.xml</loc></sitemap></sitemapindex>"
+    assert found(discovery, page(again), None) == ["/1.xml", "/2.xml"]
+
+
+def test_which_links_of_a_page_are_sitemaps_and_feeds() -> None:
+    links = (
+        '<base href="/sub/"><a rel="sitemap" href="/on-page.xml">x</a><link rel="alternate" href="/no-type">'
+        '<link rel="stylesheet" type="application/rss+xml" href="/no-feed"><link rel="x sitemap" href="map.xml">'
+        '<link rel="alternate home" type="application/rdf+xml" href="feed"><link rel=sitemap href="http://[">'
+    )
+    discovery = FocusedDiscovery(loopback_settings(), lambda: 1000.0)
+    assert found(discovery, page(links, "/", "text/html"), BAD) == ["/sitemap.xml", "/sub/map.xml", "/sub/feed"]
+    other = FocusedDiscovery(loopback_settings(), lambda: 1000.0)
+    assert found(other, page(links, "/", "text/plain"), BAD) == ["/sitemap.xml"]
+
+
 def test_the_sitemaps_of_robots_txt_stand_in_for_the_usual_one() -> None:
     discovery = FocusedDiscovery(loopback_settings())
     named = ["http://maps.bad.test/1.xml", "http://elsewhere.test/map.xml", "http://www.bad.test/2.xml"]
