@@ -104,8 +104,9 @@ class Run:
         assert counters is self.counters
         self.log.append((options.channel, options.group, options.window, module))
 
-        async def run(_: asyncio.Event) -> None:
+        async def run(stop: object) -> None:
             await asyncio.sleep(0)
+            self.log.append(("runs until", stop))
 
         return SimpleNamespace(run=run)
 
@@ -154,9 +155,9 @@ def test_the_scheduler_goes_on_when_kafka_is_back(
     (Role.FETCH, Channel.JOBS, 5), (Role.PARSE, Channel.PAGES, 8), (Role.STORE, Channel.RESULTS, crawl_modules.STORE_WINDOW),
 ])  # fmt: skip
 def test_the_other_modules_take_from_their_channel(run: Run, role: Role, channel: Channel, window: int) -> None:
-    asyncio.run(crawl_modules._serve(role, run.settings, run.options, run.counters, cast("Any", None)))
+    asyncio.run(crawl_modules._serve(role, run.settings, run.options, run.counters, cast("Any", "stop")))
     name = f"{role}_module"
-    served = [name, (channel, f"crawl.{role}", window, name), f"{name} ends"]
+    served = [name, (channel, f"crawl.{role}", window, name), ("runs until", "stop"), f"{name} ends"]
     assert run.log == (["open", *served, "close"] if role is Role.STORE else served)
 
 
