@@ -107,9 +107,8 @@ class _Tally:
             self._samples.append((self.line, text.strip()[:SAMPLE_LENGTH], why))
 
     def took(self, entries: Sequence[str] | Sequence[bytes]) -> None:
-        if len(self._taken) < SAMPLE_LIMIT:
-            shown = (entry if isinstance(entry, str) else entry.hex() for entry in entries[: SAMPLE_LIMIT - len(self._taken)])
-            self._taken += [entry[:SAMPLE_LENGTH] for entry in shown]
+        shown = (entry if isinstance(entry, str) else entry.hex() for entry in entries[: SAMPLE_LIMIT - len(self._taken)])
+        self._taken += [entry[:SAMPLE_LENGTH] for entry in shown]
         self._hashes.append(np.fromiter(map(hash, entries), np.int64, len(entries)))
 
     def report(self, list_format: ListFormat) -> ParseReport:

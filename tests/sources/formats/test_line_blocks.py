@@ -9,7 +9,7 @@ import pytest
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.formats import line_blocks
 from gatewayfilter.sources.formats.line_blocks import text_blocks, text_lines
-from gatewayfilter.sources.formats.parse import CountingSink, parse_list
+from gatewayfilter.sources.formats.parse import SAMPLE_LENGTH, SAMPLE_LIMIT, CountingSink, parse_list
 
 MARK = "\ufeff".encode()
 
@@ -76,3 +76,20 @@ def test_blocks_of_ordinary_lines_are_read_as_single_lines_are(
         assert (report.accepted, report.rejected, report.comments) == (2, 1, comments)
         assert (whole.accepted, whole.rejected, whole.comments, whole.taken) == (2, 0, comments, tuple(keys))
         assert report.samples[0][:2] == (len(more) + 1, "not\ta b|c")
+
+
+def test_so_many_entries_and_faults_are_kept_for_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_blocks, "BLOCK_SIZE", 64)
+    names = [f"host{number}.example" for number in range(100)]
+    report = parse_list(BytesIO("\n".join(names).encode()), ListFormat.DOMAINS, Keys())
+    assert report.taken == tuple(f".{name}" for name in names[:SAMPLE_LIMIT])
+    assert (report.accepted, report.rejected, report.samples) == (100, 0, ())
+    bad = parse_list(BytesIO(b"\n".join([b"a b|c" * 100] * 100)), ListFormat.DOMAINS, Keys())
+    assert [(line, text) for line, text, _ in bad.samples] == [
+        (number + 1, ("a b|c" * 100)[:SAMPLE_LENGTH]) for number in range(SAMPLE_LIMIT)
+    ]
+    assert (bad.accepted, bad.rejected, bad.taken) == (0, 100, ())
+    digests = parse_list(BytesIO(b"\n".join([b"AB" * 16] * 3 + [b"# c", b"", b"x"])), ListFormat.DIGESTS, Keys())
+    assert digests.taken == ("ab" * 16,) * 3
+    assert (digests.accepted, digests.duplicates, digests.comments, digests.rejected) == (1, 2, 2, 1)
+    assert digests.samples == ((6, "x", "not an MD5 in 32 hexadecimal digits"),)
