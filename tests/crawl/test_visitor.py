@@ -108,3 +108,15 @@ async def test_what_cannot_wait_on_the_disk_goes_on_in_memory(why: str) -> None:
     target = Target(parse_url(page.url), Priority.LINK, strategy_of(setting.settings, ""))
     assert await setting.visitor._put_aside(page, target) is False
     await setting.end()
+
+
+async def test_a_pdf_is_never_read_in_the_thread_of_the_judge() -> None:
+    setting = Setting(concurrency=2)
+    assert not await setting.visit()
+    target = Target(parse_url("http://a.example/"), Priority.LINK, strategy_of(setting.settings, ""))
+    for content_type, aside in (("text/html", True), ("application/pdf", False)):
+        page = Page(
+            "http://a.example/", "http://a.example/", 200, {"content-type": content_type}, b"%PDF-1.4" * (not aside) or b"x"
+        )
+        assert await setting.visitor._put_aside(page, target) is aside
+    await setting.end()

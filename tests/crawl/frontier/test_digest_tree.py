@@ -148,3 +148,26 @@ def test_a_file_is_written_when_something_changed(tmp_path: Path) -> None:
     path.unlink()
     tree.save()
     assert not path.exists()
+
+
+def test_a_leaf_branches_when_it_is_full() -> None:
+    tree = DigestTree()
+    for number in range(digest_tree._LEAF_ENTRIES):
+        tree.add(bytes([7, number]) + b"a" * 14)
+    assert isinstance(tree._root[7], bytearray)
+    tree.add(bytes([7, 0]) + b"b" * 14)
+    assert isinstance(tree._root[7], list)
+    assert len(tree) == digest_tree._LEAF_ENTRIES + 1
+    assert bytes([7, 255]) + b"a" * 14 in tree
+
+
+def test_it_is_emptied_when_it_holds_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(digest_tree, "MAX_ENTRIES", 3)
+    tree = DigestTree()
+    digests = [bytes([number]) * 16 for number in range(4)]
+    lengths = []
+    for digest in digests:
+        assert tree.add(digest)
+        lengths.append(len(tree))
+    assert lengths == [1, 2, 3, 1]
+    assert [digest in tree for digest in digests] == [False, False, False, True]

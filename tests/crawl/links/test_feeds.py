@@ -211,3 +211,10 @@ def test_sites_are_noted_for_a_day_and_the_oldest_are_forgotten(monkeypatch: pyt
     assert (discovery._is_harmful("b.test"), discovery._note("b.test")) == (False, True)
     assert discovery._note("d.test")
     assert [discovery._is_harmful(site) for site in ("b.test", "c.test", "d.test")] == [True, False, True]
+
+
+def test_of_a_damaged_file_what_came_before_counts() -> None:
+    packed = gzip.compress(b"words " * 100)
+    assert feeds.gunzip(packed, 10_000) == b"words " * 100
+    assert feeds.gunzip(packed, 12) == b"words words "
+    assert feeds.gunzip(b"no gzip", 10) == b""

@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -123,10 +124,15 @@ async def test_a_result_that_the_database_refuses_is_fetched_again() -> None:
 
 def test_what_is_on_its_way_is_asked_for_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     crawl, outbox = Crawl(FakeFrontier(*(f"{SITE}{number}" for number in range(5)))), Outbox()
-    now, asked = 1_000.0, []
+    now, asked = 1_000.0, list[int]()
     monkeypatch.setattr(scheduling, "time", SimpleNamespace(monotonic=lambda: now))
     still_held = crawl.frontier.still_held
-    monkeypatch.setattr(crawl.frontier, "still_held", lambda leases: asked.append(len(leases)) or still_held(leases))
+
+    def counted(leases: Sequence[Lease]) -> list[Lease]:
+        asked.append(len(leases))
+        return still_held(leases)
+
+    monkeypatch.setattr(crawl.frontier, "still_held", counted)
     scheduler = scheduler_of(crawl, outbox, on_the_way=2)
     assert [scheduler.step(), len(outbox.letters), asked] == [2, 2, []]
     assert [scheduler.step(), asked] == [0, [2]]

@@ -9,7 +9,8 @@ import pytest
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.formats import line_blocks
 from gatewayfilter.sources.formats.line_blocks import text_blocks, text_lines
-from gatewayfilter.sources.formats.parse import SAMPLE_LENGTH, SAMPLE_LIMIT, CountingSink, parse_list
+from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT
+from gatewayfilter.sources.formats.parse import CountingSink, parse_list
 
 MARK = "\ufeff".encode()
 
