@@ -239,6 +239,21 @@ async def test_stopping_finishes_what_is_nearly_done(origin: Origin) -> None:
     assert list(crawl.frontier.finished) == [origin.url("/a")]
 
 
+async def test_pages_that_come_later_do_not_wait_for_one_that_hangs(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_worker, "GRACE_S", 0.01)
+
+    async def hangs(writer: asyncio.StreamWriter) -> None:
+        crawl.frontier.waiting += FakeFrontier(*urls).waiting
+        await asyncio.sleep(3600)
+
+    urls = [origin.url(f"/{number}") for number in range(3)]
+    origin.answers |= {"/a": hangs, "/0": reply(), "/1": reply(), "/2": reply()}
+    settings = loopback_settings(timeout_s=300, concurrency=3, robots="never", per_host_concurrency=3)
+    crawl = Crawl(origin.url("/a"), settings=settings)
+    await crawl.until(lambda: len(crawl.frontier.finished) == 3)
+    assert sorted(crawl.frontier.finished) == urls
+
+
 async def test_an_idle_worker_polls_seldom() -> None:
     crawl = Crawl()
     started = time.monotonic()

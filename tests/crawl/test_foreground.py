@@ -178,7 +178,8 @@ async def test_a_crawl_that_is_given_up_ends_what_is_under_way(origin: Origin) -
     running = asyncio.create_task(crawl.run(origin.url("/a")))
     await asked.wait()
     running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    async with asyncio.timeout(5):
+        await asyncio.gather(running, return_exceptions=True)
     assert running.cancelled()
     assert all(task.done() for task in crawl.crawl._running)
 

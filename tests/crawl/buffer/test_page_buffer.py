@@ -246,3 +246,45 @@ def test_two_processes_share_a_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     found = one.read(reference)
     assert found is not None
     assert found.body == b"casino"
+
+
+def test_room_beside_is_given_back_when_pages_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.page_buffer.MOST_BESIDE", 2)
+    made = Buffered(tmp_path)
+    for _ in range(3):
+        made.buffer.batch([page(url="http://a.example/1"), page(url="http://a.example/2")])
+        made.buffer.flush()
+    assert made.counters.as_dict() == {"pages_archived": 6}
+
+
+def test_of_two_pages_the_one_that_can_be_written_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Buffered(tmp_path)
+    append_all, written = made.archive.append_all, list[int]()
+
+    def refuses_the_first(records: Sequence[bytes]) -> list[str]:
+        written.append(len(records))
+        if len(written) <= 2:
+            raise OSError(28, "No space left on device")
+        return append_all(records)
+
+    monkeypatch.setattr(made.archive, "append_all", refuses_the_first)
+    made.buffer.batch([page(b"<p>casino", url="http://a.example/1"), page(b"<p>casino", url="http://a.example/2")])
+    made.buffer.flush()
+    made.buffer.flush()
+    assert written == [2, 1, 1]
+    assert made.counters.as_dict() == {"archive_failures": 1, "pages_archived": 1}
+    assert list(made.book.notes) == ["http://a.example/2"]
+
+
+def test_evidence_is_kept_longer_on_request(tmp_path: Path) -> None:
+    made = Buffered(tmp_path)
+    bad = page(b"<p>casino", url="http://a.example/bad")
+    made.buffer.page(bad)
+    made.buffer.flush()
+    reference = made.buffer.evidence_of(bad)
+    assert reference == made.book.notes.pop(bad.url)
+    made.buffer.keep_longer(bad, reference)
+    made.buffer.keep_longer(page(url="http://a.example/other"), "")
+    made.buffer.flush()
+    assert made.book.notes == {bad.url: reference}
+    assert made.buffer.evidence_of(page(url="http://a.example/other")) == ""

@@ -23,6 +23,18 @@ CASES = [
     ]),
     ("css = 'a'\nurls = 'http://news\\.example/a/.*'", '<a href="2"><a href="/3">', ["http://news.example/a/2"]),
     ("css = 'a'\nurls = '.*'\nlimit = 1", '<a href="2"><a href="3">', ["http://news.example/a/2"]),
+    ("css = 'a'\nurls = '.*/a/.*'", '<a href="/3"><a href="2">', ["http://news.example/a/2"]),
+    ("css = 'a'", '<a href="javascript:x"><a href="http://["><a href="2">', ["http://news.example/a/2"]),
+    (
+        "css = 'a'\nurls = '.*'\nlimit = 1\n[[links]]\ncss = 'area'\nurls = 'http:.*'\nlimit = 2",
+        '<a href="2"><a href="3"><a href="4"><area href="5"><area href="6"><area href="7">',
+        ["http://news.example/a/2", "http://news.example/a/5", "http://news.example/a/6"],
+    ),
+    (
+        "css = 'a'\nurls = '.*'\nlimit = 1\n[[links]]\ncss = 'area'\nurls = '.*'\nlimit = 1",
+        '<a href="2"><a href="3"><area href="5">',
+        ["http://news.example/a/2", "http://news.example/a/3"],  # tables of the same pattern share their limits
+    ),
     ("css = 'a'", '<a href="#x"><a href="1"><a href="2"><a href="2#y">', ["http://news.example/a/2"]),
     ("css = 'a'", '<a href="/logout"><a href="javascript:x"><a href="http://10.0.0.1/"><a href="ftp://x/">', []),
 ]  # fmt: skip
