@@ -10,10 +10,12 @@ from zlib import crc32
 
 import pytest
 
-from gatewayfilter.errors import SourceError
+from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.model import ListAction
 from gatewayfilter.sources import ListFormat
 from gatewayfilter.sources.catalog import _entry
+from gatewayfilter.sources.download import acquire as acquire_module
+from gatewayfilter.sources.download.acquire import _refuse_mostly_bad
 from gatewayfilter.sources.formats.list_format import ParseReport
 from gatewayfilter.sources.subscription import (
     Definition,
@@ -144,3 +146,36 @@ def test_what_is_enabled_and_was_never_fetched_is_pending(changed: dict[str, Any
     assert found.is_pending is pending
     path.touch()
     assert not found.is_pending
+
+
+@pytest.mark.parametrize(
+    ("report", "why"),
+    [
+        ({"accepted": 1, "rejected": 1}, ""),
+        ({"accepted": 1, "rejected": 2}, "most of it cannot be read as hosts: 2 bad lines, 1 good; line 7, 'x': odd"),
+        ({"cosmetic": 1, "duplicates": 1, "unsupported": {"a": 1, "b": 2}, "rejected": 5}, ""),
+        (
+            {"accepted": 1_000, "cosmetic": 1, "duplicates": 1, "unsupported": {"a": 1, "b": 2}, "rejected": 1_006},
+            "most of it cannot be read as hosts: 1,006 bad lines, 1,005 good; line 7, 'x': odd",
+        ),
+        ({"duplicates": 5, "unsupported": {"a": 9}}, "it holds no usable entry; line 7, 'x': odd"),
+    ],
+)
+def test_a_list_of_which_most_is_bad_is_refused(report: dict[str, Any], why: str) -> None:
+    found = ParseReport(ListFormat.HOSTS, samples=((7, "x", "odd"),), **report)
+    if not why:
+        _refuse_mostly_bad(found)
+        return
+    with pytest.raises(ListError) as refused:
+        _refuse_mostly_bad(found)
+    assert str(refused.value) == why
+
+
+def test_what_is_quoted_of_a_bad_list() -> None:
+    samples = tuple((number, "y" * 70, "odd") for number in range(9))
+    with pytest.raises(ListError) as refused:
+        _refuse_mostly_bad(ParseReport(ListFormat.HOSTS, samples=samples))
+    quoted = [f"line {number}, {'y' * 60!r}: odd" for number in range(acquire_module._QUOTED)]
+    assert str(refused.value) == f"it holds no usable entry; {'; '.join(quoted)}"
+    with pytest.raises(ListError, match=r"^it holds no usable entry; nothing but comments$"):
+        _refuse_mostly_bad(ParseReport(ListFormat.HOSTS))

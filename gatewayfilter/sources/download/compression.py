@@ -48,7 +48,6 @@ class _Xz:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._decoder = _xz_decoder()
-        self._begun = False
 
     def read(self, size: int, /) -> bytes:
         while True:
@@ -56,7 +55,7 @@ class _Xz:
                 rest = self._decoder.unused_data or self._file.read(_XZ_FEED)
                 if not rest.strip(b"\0"):  # the padding that may follow a stream
                     return b""
-                self._decoder, self._begun = _xz_decoder(), False
+                self._decoder = _xz_decoder()
             else:
                 rest = self._file.read(_XZ_FEED) if self._decoder.needs_input else b""
                 if not rest and self._decoder.needs_input:

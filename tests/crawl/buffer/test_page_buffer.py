@@ -288,3 +288,22 @@ def test_evidence_is_kept_longer_on_request(tmp_path: Path) -> None:
     made.buffer.flush()
     assert made.book.notes == {bad.url: reference}
     assert made.buffer.evidence_of(page(url="http://a.example/other")) == ""
+
+
+def test_without_a_backlog_nothing_waits(tmp_path: Path) -> None:
+    buffer = PageBuffer(FakeSink(), WarcArchive(tmp_path, 1_000_000), Book(), 100.0, Counters())
+    assert (buffer.waiting, buffer.has_room, buffer.scan_first()) == (0, False, None)
+    buffer.advance()
+    with pytest.raises(OSError, match="no backlog"):
+        buffer.put(page()).result()
+
+
+def test_there_is_room_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.buffer.page_buffer.MOST_BACKLOG", 2)
+    made, room = Buffered(tmp_path), list[tuple[int, bool]]()
+    for number in range(2):
+        room.append((made.buffer.waiting, made.buffer.has_room))
+        made.buffer.put(page(url=f"http://a.example/{number}")).result()
+    assert [*room, (made.buffer.waiting, made.buffer.has_room)] == [(0, True), (1, True), (2, False)]
+    made.buffer.advance()
+    assert made.buffer.has_room

@@ -120,6 +120,16 @@ def test_a_segment_that_is_just_full_takes_no_more(tmp_path: Path, monkeypatch: 
     assert archive.size_bytes() == 8 * len(record)
 
 
+def test_no_more_is_removed_than_is_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
+    seconds = itertools.count(1_800_000_000.0)
+    record = WarcArchive(tmp_path, 1).pack(PAGE, 1000.5)
+    archive = WarcArchive(tmp_path, 3 * len(record), lambda: next(seconds))
+    references = [archive.append_all([record])[0] for _ in range(5)]
+    assert archive.size_bytes() == 3 * len(record)
+    assert [archive.read(reference) is not None for reference in references] == [False, False, True, True, True]
+
+
 @pytest.mark.parametrize(
     "reference",
     ["", "x", "../../etc/passwd:0:10", "pages-1800000000000-00000000.warc.zst:0:10", "pages-1800000000000-00000000.warc.zst:0"],

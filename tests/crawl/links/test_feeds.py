@@ -218,3 +218,27 @@ def test_of_a_damaged_file_what_came_before_counts() -> None:
     assert feeds.gunzip(packed, 10_000) == b"words " * 100
     assert feeds.gunzip(packed, 12) == b"words words "
     assert feeds.gunzip(b"no gzip", 10) == b""
+
+
+LOC = "<url><loc>/{}</loc></url>"
+
+
+def test_what_is_read_of_a_file_at_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "MAX_DEPTH", 3)
+    assert read(f"<urlset>{LOC.format(1)}</urlset>") == Feed(FeedKind.SITEMAP, ["/1"], complete=True)
+    assert read(f"<urlset>{LOC.format(1)}<a><b><c/></b></a>{LOC.format(2)}</urlset>").links == ["/1"]
+    monkeypatch.setattr(feeds, "MAX_ELEMENTS", 5)
+    assert read(f"<urlset>{LOC.format(1)}{LOC.format(2)}</urlset>").complete
+    assert not read(f"<urlset>{LOC.format(1)}{LOC.format(2)}<a/></urlset>").complete
+    monkeypatch.setattr(feeds, "MAX_LINKS", 2)
+    assert read(f"<urlset>{LOC.format(1)}{LOC.format(2)}{LOC.format(3)}</urlset>").links == ["/1", "/2"]
+    monkeypatch.setattr(feeds, "MAX_TEXT", 3)
+    assert read("<urlset><url><loc>/a<!-- -->bc</loc></url><url><loc>/</loc></url></urlset>").links == ["/ab", "/"]
+    assert read("<urlset><url><loc>/ab<!-- -->c</loc></url></urlset>").links == ["/ab"]
+
+
+def test_which_entries_are_links() -> None:
+    atom = '<feed><entry><link rel="self" href="/no"/><link/><link href="/1"/></entry><link href="/no"/></feed>'
+    assert read(atom).links == ["/1"]
+    assert read("<rss><item><link>/1</link><x><link>/no</link></x></item><link>/no</link></rss>").links == ["/1"]
+    assert read("<urlset><url><loc>no<b/>/1</loc></url><loc>/no</loc></urlset>").links == ["/1"]
