@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from gatewayfilter.sources import parallel
 from gatewayfilter.sources.parallel import in_parallel
 
 
@@ -50,6 +51,16 @@ def test_an_exception_is_raised_once_all_is_done() -> None:
     with pytest.raises(ValueError, match="one"):
         in_parallel(range(5), work, 2)
     assert sorted(done) == [0, 2, 3, 4]
+
+
+def test_work_that_takes_longer_than_a_look_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_LOOK_S", 0.001)
+
+    def work(number: int) -> int:
+        time.sleep(0.02)
+        return number
+
+    assert in_parallel([7], work, 2) == [7]
 
 
 def test_exceptions_that_are_results_are_results() -> None:

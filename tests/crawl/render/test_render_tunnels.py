@@ -145,6 +145,8 @@ async def test_a_tunnel_ends_with_its_page(origin: Origin, *, at_the_end: bool) 
         assert not budget.tasks
         assert task.done()
         assert not proxy._budgets
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        await proxy._resolver.resolve("127.0.0.1", 1)
 
 
 async def test_addresses_are_tried_in_turn_up_to_a_bound(
