@@ -182,21 +182,21 @@ def _found_in(
     lines: "_LineNumbers",
 ) -> Iterator[ListLine]:
     """Yields what is found in whole lines that begin at an offset of the file."""
+    if not block.endswith(b"\n"):  # the last line of a file, or one that was cut
+        block += b"\n"
     lowered = block.lower()
     if literal not in lowered and lowered.isascii():
         return
     at = 0
-    while (found := search(lowered, at)) is not None:
+    while at < len(block) and (found := search(lowered, at)) is not None:
         start = block.rfind(b"\n", 0, found.start()) + 1
-        end = block.find(b"\n", found.start())
-        at = len(block) if end < 0 else end + 1
-        text = block[start : at if end < 0 else end][: MAX_LINE_LENGTH + 1].decode("utf-8", "replace")
+        end = block.index(b"\n", found.start())
+        at = end + 1
+        text = block[start:end][: MAX_LINE_LENGTH + 1].decode("utf-8", "replace")
         if begin + start == 0:
             text = text.removeprefix("\ufeff")
         if pattern.search(text.lower()):
             yield ListLine(lines.of(begin + start), text.strip())
-        if end < 0:
-            return
 
 
 class _LineNumbers:

@@ -130,3 +130,15 @@ def test_an_adblock_list_blocks(subscriptions: Subscriptions, origin: Path) -> N
     with pytest.raises(SourceError, match="add it with --action block"):
         subscriptions.add(str(origin), action=ListAction.ALLOW)
     assert subscriptions.add(str(origin), action=ListAction.BLOCK).status is UpdateStatus.UPDATED
+
+
+def test_two_sources_are_updated_at_once(subscriptions: Subscriptions, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.txt").write_text(f"{name}.example.com\n")
+        subscriptions.add(str(tmp_path / f"{name}.txt"), name=name)
+    steps: list[tuple[str, int, int]] = []
+    for names, width in ((["one", "two"], 2), (["one", "two"], 1), (["one"], 2)):
+        subscriptions.update(names, width=width, progress=lambda *step: steps.append(step))
+    at_once = [("updating 2 sources", done, 2) for done in range(3)]
+    in_turn = [("updating one", 0, 2), ("updating two", 1, 2), ("updated", 2, 2)]
+    assert steps == [*at_once, *in_turn, ("updating one", 0, 1), ("updated", 1, 1)]

@@ -1,14 +1,20 @@
 import asyncio
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.modules import scheduler as scheduling
 from gatewayfilter.crawl.modules.classified_ahead import ClassifiedAhead
+from gatewayfilter.crawl.modules.fetch_module import FetchModule
 from gatewayfilter.crawl.modules.messages import CrawlMessage, Failure
+from gatewayfilter.crawl.net.fetch_errors import UnreachableError
+from gatewayfilter.crawl.page_fetch import FetchedPage
 from gatewayfilter.errors import ClassifyError, GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Channel, Lease, Letter
+from gatewayfilter.urls import Url
 from tests.crawl.crawl_fakes import HARMFUL, HARMLESS, FakeFrontier
 from tests.crawl.crawl_origin import loopback_settings
 from tests.crawl.modules.crawl_roads import NOW, Crawl, FakeClassify, Outbox, modules_of, scheduler_of
@@ -142,3 +148,32 @@ def test_what_is_on_its_way_is_asked_for_now_and_then(monkeypatch: pytest.Monkey
     now += 0.1
     assert [scheduler.step(), asked] == [1, [2, 2]]
     assert crawl.counters["jobs_sent"] == len(outbox.letters) == 3
+
+
+async def test_a_fetcher_waits_for_hosts_until_half_its_places_are_taken() -> None:
+    crawl = Crawl(FakeFrontier())
+    patience, may = list[float](), asyncio.Event()
+
+    class Fetch:
+        async def fetch(self, url: Url, _: int, *, patience_s: float) -> FetchedPage:
+            patience.append(patience_s)
+            await may.wait()
+            if url.path == "/fails":
+                raise UnreachableError("no answer")
+            return FETCHED
+
+    module = FetchModule(cast("Any", Fetch()), crawl.codec, 3)
+    urls = [f"http://127.0.0.1:9/{path}" for path in ("a", "fails", "b")]
+    letters = [crawl.codec.letter(Channel.JOBS, job(crawl, url)).value for url in urls]
+    for _ in range(2):
+        may.clear()
+        running = []
+        for value in letters:
+            running.append(asyncio.create_task(module.handle(value)))
+            await asyncio.sleep(0)
+        may.set()
+        answers = await asyncio.gather(*running)
+        assert patience == [PATIENCE_S, PATIENCE_S, 0.0]
+        patience.clear()
+        sent = [letter.channel for (letter,) in answers]
+        assert sent == [Channel.PAGES, Channel.RESULTS, Channel.PAGES]
