@@ -389,3 +389,9 @@ async def test_without_a_buffer_nothing_is_scanned() -> None:
     crawl.worker._buffer = None
     await scanned(crawl, scans)
     assert len(scans.results) == 1
+
+
+def test_a_lease_outlives_the_longest_visit() -> None:
+    crawl = Crawl("http://a.example/", settings=loopback_settings(timeout_s=7.0))
+    (lease,) = crawl.worker._lease_now(1, threading.Event()).leases
+    assert lease.expires_at == NOW + crawl_worker.LEASE_S + 28.0

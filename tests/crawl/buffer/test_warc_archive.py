@@ -130,6 +130,17 @@ def test_no_more_is_removed_than_is_too_much(tmp_path: Path, monkeypatch: pytest
     assert [archive.read(reference) is not None for reference in references] == [False, False, True, True, True]
 
 
+def test_no_descriptor_stays_open(archive: WarcArchive) -> None:
+    reference = archive.keep(PAGE, 1000.0)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    archive.keep(PAGE, 1000.0)
+    archive.pin(reference, 2000.0)
+    assert archive.read(reference) == PAGE
+    assert not archive_module._is_held(archive.folder / "none")
+    assert archive_module._is_held(archive.folder / reference.partition(":")[0])
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
 @pytest.mark.parametrize(
     "reference",
     ["", "x", "../../etc/passwd:0:10", "pages-1800000000000-00000000.warc.zst:0:10", "pages-1800000000000-00000000.warc.zst:0"],
