@@ -5,18 +5,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import CrawlContext, CrawlWorker, SeenFilter, crawl_worker, outcomes
 from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
-from gatewayfilter.crawl.page_judge import VisitResult
-from gatewayfilter.crawl.visitor import ScannedVisit
 from gatewayfilter.errors import StoreError
-from gatewayfilter.interfaces import Page, Priority
+from gatewayfilter.interfaces import Priority
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
@@ -254,6 +250,19 @@ async def test_pages_that_come_later_do_not_wait_for_one_that_hangs(origin: Orig
     assert sorted(crawl.frontier.finished) == urls
 
 
+async def test_a_worker_with_little_to_do_polls_seldom(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_worker, "GRACE_S", 0.01)
+
+    async def hangs(_: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    origin.answers["/a"] = hangs
+    crawl = Crawl(origin.url("/a"), settings=loopback_settings(timeout_s=300, robots="never"))
+    until = time.monotonic() + 0.15
+    await crawl.until(lambda: time.monotonic() > until and "/a" in origin.requests)
+    assert 2 <= crawl.frontier.polls <= 30
+
+
 async def test_an_idle_worker_polls_seldom() -> None:
     crawl = Crawl()
     started = time.monotonic()
@@ -302,93 +311,6 @@ def test_pages_wait_for_their_host_until_half_the_places_are_taken() -> None:
     assert [worker._patience_s(busy) for busy in (0, 2, 3, 5)] == [PATIENCE_S] * 2 + [0.0] * 2
     even = Crawl(settings=loopback_settings(concurrency=4)).worker
     assert [even._patience_s(busy) for busy in (1, 2)] == [PATIENCE_S, 0.0]
-
-
-@pytest.mark.parametrize("buffered", [True, False])
-async def test_a_page_on_the_disk_wakes_the_scanner(*, buffered: bool) -> None:
-    crawl, page = Crawl("http://a.example/"), Page("http://a.example/", "http://a.example/", 200, {}, b"x")
-
-    async def visit(_: object, **__: object) -> VisitResult:
-        return VisitResult(page, None, (), buffered=buffered)
-
-    session = SimpleNamespace(runtime=SimpleNamespace(visitor=SimpleNamespace(visit=visit)), buffered=asyncio.Event())
-    (lease,) = crawl.frontier.lease(1, 900, NOW)
-    await crawl.worker._visited(cast("Any", session), lease, None, 0.0)
-    assert session.buffered.is_set() is buffered
-
-
-class Scans:
-    """A buffer and a visitor that scan what a test says; a function among it is called in place of a scan."""
-
-    def __init__(self, crawl: Crawl, *results: Any) -> None:
-        self.results, self.left, self.waiting = [*results], 0, 0
-        self.kept, self.advanced = list[Any](), 0
-        self.closing, self.buffered = threading.Event(), asyncio.Event()
-        crawl.worker._buffer = cast("Any", self)
-        self.session = cast(
-            "Any",
-            SimpleNamespace(runtime=SimpleNamespace(visitor=self), batcher=self, closing=self.closing, buffered=self.buffered),
-        )
-
-    def advance(self) -> None:
-        self.advanced += 1
-
-    async def call(self, work: Any) -> None:
-        self.kept.append(work.args[0])
-
-    async def scan_first(self) -> Any:
-        found = self.results.pop(0)
-        if not self.results:
-            self.closing.set()
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-
-async def scanned(crawl: Crawl, scans: Scans) -> None:
-    stopping = asyncio.create_task(asyncio.Event().wait())
-    async with asyncio.timeout(10):
-        await crawl.worker._scan(scans.session, cast("Any", stopping))
-    stopping.cancel()
-
-
-async def test_the_scanner_goes_on_after_whatever_happens_to_a_page(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.001)
-    crawl = Crawl()
-    scans = Scans(
-        crawl, ScannedVisit(cast("Any", "one")), StoreError("locked"), ScannedVisit(None), ValueError("odd"),
-        ScannedVisit(cast("Any", "two")),
-    )  # fmt: skip
-    await scanned(crawl, scans)
-    assert (scans.kept, scans.advanced) == (["one", "two"], 4)
-    assert crawl.counters.as_dict() == {"pages_failed": 1}
-    assert caplog.messages == ["locked; the page is judged again", "judging a page out of the archive failed"]
-
-
-async def test_the_scanner_waits_for_pages() -> None:
-    crawl = Crawl()
-    scans = Scans(crawl, None, ScannedVisit(cast("Any", "one")), None)
-    scanning = asyncio.create_task(scanned(crawl, scans))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert (scans.kept, len(scans.results), scanning.done()) == ([], 2, False)
-    scans.buffered.set()
-    await scanning
-    assert (scans.kept, scans.advanced) == (["one"], 1)
-    scans = Scans(crawl, None, ScannedVisit(cast("Any", "one")), None)
-    scans.waiting = 1  # one came meanwhile
-    await scanned(crawl, scans)
-    assert scans.kept == ["one"]
-
-
-async def test_without_a_buffer_nothing_is_scanned() -> None:
-    crawl = Crawl()
-    scans = Scans(crawl, None)
-    crawl.worker._buffer = None
-    await scanned(crawl, scans)
-    assert len(scans.results) == 1
 
 
 def test_a_lease_outlives_the_longest_visit() -> None:

@@ -110,3 +110,11 @@ def test_a_list_known_to_have_a_url_is_named_where_its_line_is_not_found(tmp_pat
     item = source_file(tmp_path / "list", f"a.test\n{text}\n")
     found = list(lines_about(item, parse_loose_url(host), frozenset({key})))
     assert [(line.line, line.text, line.key) for line in found] == [(0, key, key)]
+
+
+def test_lines_are_shown_as_they_stand_there(tmp_path: Path) -> None:
+    item = source_file(tmp_path / "list", "\ufeff a.test # one\n\ufeffa.test two\n" + "a.test" + "x" * 300)
+    found = [(line.line, line.text) for line in lines_with_text(item, "a.test")]
+    assert found == [(1, "a.test # one"), (2, "\ufeffa.test two"), (3, ("a.test" + "x" * 300)[: search.SAMPLE_LENGTH])]
+    assert [line.line for line in lines_with_text(source_file(tmp_path / "all", "a\nb\n\nc"), "")] == [1, 2, 3, 4]
+    assert list(lines_with_text(source_file(tmp_path / "empty", ""), "a")) == []

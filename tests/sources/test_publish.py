@@ -44,7 +44,9 @@ def test_everything_that_is_enabled_is_published(
     subscriptions.add(str(tmp_path / "mine.txt"), category="games")
     store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".person.example.com")
     store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".expired.example.com", expires_at=clock.now - 1)
-    store.lists.put_learned([learned("a.example/new", clock.now + 10), learned("a.example/old", clock.now - 10)])
+    store.lists.add_rule(ListAction.BLOCK, EntryKind.DOMAIN, ".expires-now.example.com", expires_at=clock.now)
+    ends = {"new": clock.now + 10, "old": clock.now - 10, "now": clock.now}
+    store.lists.put_learned([learned(f"a.example/{name}", end) for name, end in ends.items()])
     seen: list[tuple[str, int, int]] = []
     folder = SnapshotFolder(tmp_path / "snapshots")
     report = publish(folder, subscriptions, store.lists, store.feed, progress=lambda *step: seen.append(step), clock=clock)
@@ -66,7 +68,9 @@ def test_everything_that_is_enabled_is_published(
         "http://person.example.com/": (Reason.MANUAL_BLOCK, ""),
         "http://a.example/new": (Reason.LEARNED, "learned:gambling"),
         "http://a.example/old": (Reason.UNKNOWN, ""),
+        "http://a.example/now": (Reason.UNKNOWN, ""),
         "http://expired.example.com/": (Reason.UNKNOWN, ""),
+        "http://expires-now.example.com/": (Reason.UNKNOWN, ""),
     }
     for url, (reason, source) in cases.items():
         verdict = decide(snapshot, url)

@@ -4,11 +4,14 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from gatewayfilter.config import Settings
+from gatewayfilter.errors import ListError
+from gatewayfilter.interfaces import ChannelState
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases import filter_status as module
 from gatewayfilter.use_cases.filter_status import (
@@ -137,3 +140,50 @@ def test_what_needs_attention(changed: dict[str, Any], codes: list[str]) -> None
 def test_a_clock_behind_the_last_update(ahead_s: float, *, told: bool) -> None:
     lists = ListStatus(1, 1, 1, "a", NOW + ahead_s, (), ())
     assert [item.code for item in module._wrong_clock(lists, NOW)] == ["clock"] * told
+
+
+@pytest.mark.parametrize(("trouble", "words"), [("the publisher is away", "The publisher is away."), ("", "")])
+def test_the_lists_of_a_follower_are_those_of_its_publisher(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, trouble: str, words: str
+) -> None:
+    monkeypatch.setattr("gatewayfilter.use_cases.fleet_status.follower_trouble", lambda *_: trouble)
+    assert "fleet" not in {item.code for item in filter_status(settings, store, NOW).attention}
+    fleet = settings.fleet.model_copy(update={"follow": "https://publisher.example"})
+    found = {item.code: item for item in filter_status(settings.model_copy(update={"fleet": fleet}), store, NOW).attention}
+    assert "lists" not in found
+    assert ("fleet" in found) is bool(trouble)
+    if trouble:
+        assert (found["fleet"].words, found["fleet"].values) == (words, {"error": trouble})
+
+
+def test_channels_that_fail_are_told(settings: Settings) -> None:
+    states = {
+        "webhook": ChannelState(1, failures=2, failing_since=86_400.0, error="refused"),
+        "email": ChannelState(1, failures=1, failing_since=86_460.0),
+        "command": ChannelState(1),
+    }
+    store = SimpleNamespace(notifications=SimpleNamespace(channels=lambda _: states))
+    utc = settings.model_copy(update={"filter": settings.filter.model_copy(update={"timezone": "UTC"})})
+    found = list(module._failing_channels(utc, cast("Any", store)))
+    assert [item.words for item in found] == [
+        "Messages by webhook fail since 1970-01-02 00:00: refused.", "Messages by email fail since 1970-01-02 00:01.",
+    ]  # fmt: skip
+    assert found[0].values == {"name": "webhook", "since": 86_400.0, "error": "refused"}
+    assert {item.code for item in found} == {"channel"}
+
+
+def test_a_catalogue_of_services_that_cannot_be_read_is_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(module._wrong_services(settings)) == []
+
+    def fails(_: Settings) -> None:
+        raise ListError("line 3 is no table")
+
+    monkeypatch.setattr(module, "services", fails)
+    (found,) = module._wrong_services(settings)
+    assert found.words == "Your catalogue of services cannot be read: line 3 is no table."
+    assert (found.code, found.values) == ("services", {"error": "line 3 is no table"})
+
+
+def test_the_memory_of_a_process() -> None:
+    assert 1.0 < module._memory_mb(os.getpid()) < 100_000.0
+    assert module._memory_mb(4_194_305) == 0.0

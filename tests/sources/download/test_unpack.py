@@ -1,6 +1,7 @@
 """Compressed lists, archives and encodings, as people meet them; bombs and cut streams."""
 
 import bz2
+import codecs
 import gzip
 import lzma
 import tarfile
@@ -200,3 +201,8 @@ def test_whether_it_is_a_ut1_category_is_told(tmp_path: Path) -> None:
     origin.mkdir()
     (origin / "domains").write_bytes(LIST)
     assert unpack(origin, target, (), MAX) is True
+
+
+def test_a_second_byte_order_mark_is_a_character(tmp_path: Path) -> None:
+    wide = codecs.BOM_UTF32_LE * 2 + "a.example".encode("utf-32-le")
+    assert unpacked(wide, tmp_path) == "\ufeffa.example\n".encode()

@@ -281,3 +281,40 @@ def test_a_file_that_cannot_be_read_is_named_and_a_disk_that_is_full_is_not_its_
     (tmp_path / "there").touch()
     with pytest.raises(OSError, match="No space left"), _opened(tmp_path / "there"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(("user", "owned"), [(0, True), (1000, False)])
+def test_new_folders_of_the_state_belong_to_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, *, owned: bool
+) -> None:
+    owners: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "chown", lambda path, *owner: owners.append((path.name, *owner)))
+    state = tmp_path / "state"
+    (state / ".restore").mkdir(parents=True)
+    status = state.stat()
+    swap = FileSwap(state / ".restore")
+    for folder in (state / "rules" / "x", tmp_path / "outside", state):
+        swap._make_folder(folder)
+        assert stat.S_IMODE(folder.stat().st_mode) == (0o700 if folder != state else stat.S_IMODE(status.st_mode))
+    assert owners == ([(name, status.st_uid, status.st_gid) for name in ("rules", "x")] if owned else [])
+
+
+@pytest.mark.parametrize(("user", "owned"), [(0, True), (1000, False)])
+def test_new_files_have_the_mode_and_owner_of_those_they_replace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, *, owned: bool
+) -> None:
+    owners: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(os, "fchown", lambda _, *owner: owners.append(owner))
+    (tmp_path / ".restore").mkdir()
+    old, staged = tmp_path / "old", tmp_path / ".restore" / "file-0"
+    old.touch()
+    old.chmod(0o640)
+    with staged.open("wb") as file:
+        staged.chmod(0o600)
+        FileSwap(tmp_path / ".restore")._dress(file.fileno(), tmp_path / "none")
+        assert stat.S_IMODE(staged.stat().st_mode) == 0o600
+        FileSwap(tmp_path / ".restore")._dress(file.fileno(), old)
+        assert stat.S_IMODE(staged.stat().st_mode) == 0o640
+    assert owners == ([(path.stat().st_uid, path.stat().st_gid) for path in (tmp_path, old)] if owned else [])

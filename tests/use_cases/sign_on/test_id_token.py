@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gatewayfilter.use_cases.sign_on.id_token import checked_token
+from gatewayfilter.use_cases.sign_on.id_token import _LONGEST_SUBJECT, LEEWAY_S, checked_token
 from gatewayfilter.use_cases.sign_on.token_facts import CheckedToken, ExpectedToken
 from tests.use_cases.sign_on.oidc_provider import CLIENT, KEYS, es256, public_jwk, rs256, unsigned
 
@@ -31,7 +31,16 @@ def checked(token: str, keys: object = PUBLISHED) -> CheckedToken:
 @pytest.mark.parametrize("sign", [rs256, es256])
 @pytest.mark.parametrize(
     "change",
-    [{}, {"aud": [CLIENT]}, {"azp": CLIENT}, {"aud": [CLIENT, "another"], "azp": CLIENT}, {"iat": NOW - 30}],
+    [
+        {},
+        {"aud": [CLIENT]},
+        {"azp": CLIENT},
+        {"aud": [CLIENT, "another"], "azp": CLIENT},
+        {"iat": NOW - 30},
+        {"iat": NOW - LEEWAY_S},
+        {"sub": "x"},
+        {"sub": "x" * _LONGEST_SUBJECT},
+    ],
 )
 def test_good_tokens(change: dict[str, Any], sign: Callable[[dict[str, Any]], str]) -> None:
     assert checked(sign(CLAIMS | change)) == CheckedToken(CLAIMS | change)
@@ -72,7 +81,8 @@ def _hmac_with_public_key(claims: dict[str, Any]) -> str:
         ({"nbf": NOW + 4_000}, "time"),
         ({"sub": ""}, "token"),
         ({"sub": 42}, "token"),
-        ({"sub": "x" * 300}, "token"),
+        ({"sub": "x" * (_LONGEST_SUBJECT + 1)}, "token"),
+        ({"iat": NOW - LEEWAY_S - 1}, "time"),
         ({"sub": "a\nb"}, "token"),
         ({"padding": "x" * 40_000}, "token"),
     ],
