@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -317,3 +319,20 @@ def test_a_lease_outlives_the_longest_visit() -> None:
     crawl = Crawl("http://a.example/", settings=loopback_settings(timeout_s=7.0))
     (lease,) = crawl.worker._lease_now(1, threading.Event()).leases
     assert lease.expires_at == NOW + crawl_worker.LEASE_S + 28.0
+
+
+@pytest.mark.parametrize("failing", [True, False])
+def test_pages_are_fetched_whole_where_what_is_known_of_them_cannot_be_read(*, failing: bool) -> None:
+    def conditions(urls: list[str]) -> dict[str, Any]:
+        if failing:
+            raise StoreError("locked")
+        return dict.fromkeys(urls, "known")
+
+    crawl = Crawl("http://a.example/", "http://b.example/")
+    revisits = cast("Any", SimpleNamespace(conditions=conditions))
+    worker = CrawlWorker(replace(crawl.context, revisits=revisits))
+    leased = worker._lease_now(2, threading.Event())
+    urls = [lease.url for lease in leased.leases]
+    assert urls == ["http://a.example/", "http://b.example/"]
+    assert leased.validators == ({} if failing else conditions(urls))
+    assert worker._lease_now(2, threading.Event()).validators == {}

@@ -10,6 +10,7 @@ from gatewayfilter.model import ListAction, Source
 from gatewayfilter.sources import ListFormat, SourceFile, search
 from gatewayfilter.sources.formats.line_blocks import MAX_LINE_LENGTH
 from gatewayfilter.sources.formats.line_formats import LineFormat, read_line
+from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH
 from gatewayfilter.sources.search import lines_about, lines_with_text
 from gatewayfilter.urls import digest_of, parse_loose_url
 
@@ -115,6 +116,6 @@ def test_a_list_known_to_have_a_url_is_named_where_its_line_is_not_found(tmp_pat
 def test_lines_are_shown_as_they_stand_there(tmp_path: Path) -> None:
     item = source_file(tmp_path / "list", "\ufeff a.test # one\n\ufeffa.test two\n" + "a.test" + "x" * 300)
     found = [(line.line, line.text) for line in lines_with_text(item, "a.test")]
-    assert found == [(1, "a.test # one"), (2, "\ufeffa.test two"), (3, ("a.test" + "x" * 300)[: search.SAMPLE_LENGTH])]
+    assert found == [(1, "a.test # one"), (2, "\ufeffa.test two"), (3, ("a.test" + "x" * 300)[:SAMPLE_LENGTH])]
     assert [line.line for line in lines_with_text(source_file(tmp_path / "all", "a\nb\n\nc"), "")] == [1, 2, 3, 4]
     assert list(lines_with_text(source_file(tmp_path / "empty", ""), "a")) == []

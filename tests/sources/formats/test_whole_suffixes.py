@@ -6,6 +6,7 @@ from io import BytesIO
 import pytest
 
 from gatewayfilter.model import ListAction
+from gatewayfilter.sources.formats.host_names import all_ordinary
 from gatewayfilter.sources.formats.list_format import ListFormat
 from gatewayfilter.sources.formats.parse import count_list
 
@@ -57,3 +58,20 @@ def test_the_digest_of_a_whole_suffix_is_rejected(name: str) -> None:
 def test_names_of_the_machine_itself_are_comments(list_format: ListFormat) -> None:
     report = count_list(BytesIO(b"127.0.0.1 localhost\n0.0.0.0 0.0.0.0\n"), list_format, ListAction.BLOCK)
     assert (report.accepted, report.comments) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ordinary"),
+    [
+        ([], True),
+        (["a.example.com", "b.example.co.uk"], True),
+        (["a.example.com", "co.uk"], False),
+        (["foo.ck"], False),
+        (["a.foo.ck"], True),
+        (["localhost.localdomain"], False),
+        ([".".join(["a" * 49] * 5) + ".com"], True),  # 253 characters
+        ([".".join(["a" * 49] * 5) + ".info"], False),
+    ],
+)
+def test_which_names_need_no_further_check(hosts: list[str], *, ordinary: bool) -> None:
+    assert all_ordinary(hosts) is ordinary
