@@ -33,7 +33,7 @@ class Scans:
 
     def __init__(self, crawl: Crawl, *results: Any) -> None:
         self.results, self.left, self.waiting = [*results], 0, 0
-        self.kept, self.advanced = list[Any](), 0
+        self.kept, self.advanced, self.times = list[Any](), 0, list[float]()
         self.closing, self.buffered = threading.Event(), asyncio.Event()
         crawl.worker._buffer = cast("Any", self)
         self.session = cast(
@@ -49,6 +49,7 @@ class Scans:
 
     async def scan_first(self) -> Any:
         found = self.results.pop(0)
+        self.times.append(asyncio.get_running_loop().time())
         if not self.results:
             self.closing.set()
         if isinstance(found, Exception):
@@ -66,7 +67,7 @@ async def scanned(crawl: Crawl, scans: Scans) -> None:
 async def test_the_scanner_goes_on_after_whatever_happens_to_a_page(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.001)
+    monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.05)
     crawl = Crawl()
     scans = Scans(
         crawl, ScannedVisit(cast("Any", "one")), StoreError("locked"), ScannedVisit(None), ValueError("odd"),
@@ -75,6 +76,7 @@ async def test_the_scanner_goes_on_after_whatever_happens_to_a_page(
     await scanned(crawl, scans)
     assert (scans.kept, scans.advanced) == (["one", "two"], 4)
     assert crawl.counters.as_dict() == {"pages_failed": 1}
+    assert scans.times[2] - scans.times[1] >= 0.049, "a database that refuses has a pause"
     assert caplog.messages == ["locked; the page is judged again", "judging a page out of the archive failed"]
 
 

@@ -186,6 +186,15 @@ async def test_a_failing_queue_is_survived(error: Exception, origin: Origin, mon
     assert list(crawl.frontier.finished) == [origin.url("/a")]
 
 
+async def test_a_queue_that_fails_is_asked_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_worker, "STORE_PAUSE_S", 0.05)
+    crawl = Crawl()
+    crawl.frontier.failing_leases = 1_000_000
+    until = time.monotonic() + 0.12
+    await crawl.until(lambda: time.monotonic() > until)
+    assert 1 <= crawl.frontier.polls <= 10
+
+
 async def test_concurrency_is_bounded(origin: Origin) -> None:
     async def slowly(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.01)

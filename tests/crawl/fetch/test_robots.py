@@ -105,6 +105,35 @@ async def test_a_failing_origin_is_left_alone_then_allowed(origin: Origin, fetch
     assert await allows(robots, fetcher, origin.url())
 
 
+async def test_an_origin_that_fails_is_left_alone_since_its_first_failure() -> None:
+    clock, fetcher = Clock(), LengthFetcher()
+    clock.now, fetcher.status = 1_700_000_000.0, 503
+    robots = Robots(loopback_settings(), clock)
+    url = "http://a.example/"
+    for wait_s in (0.0, 86_400.0, robots_module.UNREACHABLE_S - 86_401.0):
+        clock.now += wait_s
+        with pytest.raises(UnreachableError, match="status 503"):
+            await allows(robots, fetcher, url)  # type: ignore[arg-type]
+    clock.now += 1.0
+    assert await allows(robots, fetcher, url)  # type: ignore[arg-type]
+
+
+async def test_a_failing_origin_is_asked_less_and_less_often() -> None:
+    clock, fetcher, asked = Clock(), LengthFetcher(), list[float]()
+    fetcher.status = 503
+    robots = Robots(loopback_settings(), clock)
+    origin = robots._origin("http://a.example")
+    for _ in range(12):
+        with pytest.raises(UnreachableError):
+            await allows(robots, fetcher, "http://a.example/")  # type: ignore[arg-type]
+        asked.append(origin.good_until - clock.now)
+        clock.now = origin.good_until
+    assert asked == [min(2.0**number, robots_module.RETRY_MAX_S) for number in range(1, 13)]
+    fetcher.status = 200
+    assert not await allows(robots, fetcher, "http://a.example/")  # type: ignore[arg-type]
+    assert (origin.failures, origin.failing_since, origin.good_until - clock.now) == (0, None, robots_module.TTL_S)
+
+
 async def test_what_it_said_counts_while_it_fails(origin: Origin, fetcher: Fetcher) -> None:
     origin.answers["/robots.txt"] = reply(NOBODY)
     clock = Clock()

@@ -101,3 +101,31 @@ def test_an_export_leaves_out_what_does_not_count(store: Store) -> None:
     assert names(RuleExport("json", group="kids")) == "b"
     lines, _ = write_entries(exported_rules(store, RuleExport(), 10.0), "json")
     assert preview_import(store, read_rules("\n".join(lines), RuleValues(), "own").rules) == ImportPreview(0, 0, 4)
+
+
+class Pipe(io.BytesIO):
+    """A file that cannot be searched."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("kind", [io.BytesIO, Pipe])
+def test_the_largest_text(kind: type[io.BytesIO]) -> None:
+    assert text_of(kind(b"a" * 20), "list", 20) == "a" * 20
+    with pytest.raises(ListError, match=r"^list is larger than 20 bytes; add it as a source instead$"):
+        text_of(kind(b"a" * 21), "list", 20)
+    with pytest.raises(ListError, match=r"^list is not UTF-8 text: byte 2$"):
+        text_of(kind(b"ab\xff"), "list", 20)
+
+
+@pytest.mark.parametrize(("length", "fits"), [(20, True), (21, False)])
+def test_the_largest_text_that_was_compressed(length: int, *, fits: bool) -> None:
+    packed = gzip.compress(b"a" * length)
+    if fits:
+        assert text_of(io.BytesIO(packed), "list", 20) == "a" * 20
+    else:
+        with pytest.raises(ListError, match="larger than 20 bytes"):
+            text_of(io.BytesIO(packed), "list", 20)
+    with pytest.raises(ListError, match=r"^list is damaged or cut off$"):
+        text_of(io.BytesIO(packed[:-4]), "list", 20)
