@@ -92,6 +92,7 @@ def task(**strategy: object) -> CrawlSettings:
         ({"depth": 1}, {"/", "/1", "/2"}),
         ({"depth": 2}, {"/", "/1", "/2", "/1/1"}),
         ({"depth": 2, "pages_per_site": 1}, {"/", "/1"}),
+        ({"depth": 2, "pages_per_site": 2}, {"/", "/1", "/2"}),
         ({"depth": 2, "follow": "none"}, {"/"}),
         ({"depth": 2, "follow": "harmful"}, {"/"}),
         ({"depth": 2, "hosts": ["other.example"]}, {"/"}),

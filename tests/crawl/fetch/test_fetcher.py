@@ -250,3 +250,22 @@ async def test_a_body_that_cannot_be_read_ends_its_connection(origin: Origin, fe
     async with asyncio.timeout(10):
         await asyncio.wait(origin.tasks)
     assert error.value.__cause__ is not None
+
+
+async def test_which_limit_was_reached_is_told(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.crawl.fetch.fetcher.FIRST_BYTE_S", 0.05)
+
+    async def never(_: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    async def begins(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nx")
+        await asyncio.sleep(3600)
+
+    origin.answers |= {"/never": never, "/begins": begins}
+    settings = loopback_settings(timeout_s=0.2, robots="never")
+    async with Fetcher(settings, Politeness(settings)) as fetcher:
+        with pytest.raises(UnreachableError, match=r"^no answer began within 0\.05 s$"):
+            await fetcher.fetch(parse_url(origin.url("/never")))
+        with pytest.raises(UnreachableError, match=r"^not answered within 0\.2 s$"):
+            await fetcher.fetch(parse_url(origin.url("/begins")))

@@ -118,6 +118,18 @@ async def test_an_origin_that_fails_is_left_alone_since_its_first_failure() -> N
     assert await allows(robots, fetcher, url)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("priority", "urgent"), [(Priority.MANUAL, True), (Priority.VISIT, True), (Priority.VISIT + 1, False), (Priority.LINK, False)]
+)
+async def test_robots_txt_is_as_urgent_as_its_page(priority: int, *, urgent: bool) -> None:
+    fetcher = LengthFetcher()
+    robots = Robots(loopback_settings(robots="always"))
+    assert not await allows(robots, fetcher, "http://a.example/", priority)  # type: ignore[arg-type]
+    assert fetcher.asked == [
+        {"urgent": urgent, "patience_s": 5.0, "max_bytes": robots_module.MAX_BYTES, "any_type": True},
+    ]
+
+
 async def test_a_failing_origin_is_asked_less_and_less_often() -> None:
     clock, fetcher, asked = Clock(), LengthFetcher(), list[float]()
     fetcher.status = 503
@@ -179,7 +191,11 @@ class LengthFetcher:
     length = 40
     status = 200
 
-    async def fetch(self, url: Url, **_: object) -> Page:
+    def __init__(self) -> None:
+        self.asked: list[dict[str, object]] = []
+
+    async def fetch(self, url: Url, **options: object) -> Page:
+        self.asked.append(options)
         return Page(url.text, url.text, self.status, {}, b"User-agent: *\nDisallow: /".ljust(self.length))
 
 

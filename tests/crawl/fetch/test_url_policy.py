@@ -123,6 +123,7 @@ def test_any_path_and_query_gets_an_answer(text: str) -> None:
         ("-".join(["7" * 5] * 3 + ["7777", "7"]), ""),
         ("aaaa1aaaa1aaaa1aaaaaaa", "looks like a secret"),  # six steps in 22 places
         ("aaaa1aaaa1aaaaaaaaaaa1", ""),
+        ("aaaa1aaaa1aaaaaaaaa1", ""),  # five in 20
         ("aaA" * 6 + "aaaa", "looks like a secret"),
         ("aaA" * 5 + "aaaaaaa", ""),
         ("Aa" * 11, "looks like a secret"),

@@ -115,11 +115,16 @@ async def test_credentials_of_this_machine_are_sent_to_nobody(
     assert "authorization" not in origin.heads[0].lower()
 
 
-async def test_an_answer_is_timed_in_milliseconds(origin: Origin, proxies: OutboundProxies) -> None:
+async def test_an_answer_is_timed_in_milliseconds(
+    origin: Origin, proxies: OutboundProxies, monkeypatch: pytest.MonkeyPatch
+) -> None:
     origin.answers["/"] = reply()
+    await proxies._ready.wait()
+    moments = iter([100.0, 100.25])
+    monkeypatch.setattr(outbound_proxies, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     (await proxies.get(parse_url(origin.url()))).close()
     (known,) = proxies.pool.proxies()
-    assert 0.1 < known.response_ms < 60_000
+    assert known.response_ms == 250.0
 
 
 async def test_a_proxy_that_asks_for_other_credentials(origin: Origin, proxy: Proxy) -> None:

@@ -226,3 +226,12 @@ def test_an_account_remembers_its_last_networks(log_in: LogIn, ada: Account, sto
     assert found.networks[-1] == addresses[-2]
     assert found.networks[-2] == addresses[-1]
     assert len(found.networks) == len(set(found.networks)) == log_in_module._MOST_NETWORKS
+
+
+def test_a_network_that_the_account_knows_is_not_delayed_by_others(log_in: LogIn, ada: Account) -> None:
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
+    for number in range(22):
+        log_in.with_password("ada", "wrong", From(f"203.0.113.{number}"))
+    assert log_in.with_password("ada", GOOD, From("203.0.113.200")).status is LogInStatus.WAIT
+    assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
+    assert ada.networks == ()
