@@ -2,7 +2,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,6 +31,7 @@ class Crawl:
         self.sink = FakeSink()
         self.counters = Counters()
         self.seen = SeenFilter()
+        self.queued: set[str] = set()
         self.settings = chosen = settings or loopback_settings()
         self.context = CrawlContext(self.frontier, self.sink, chosen, self.counters, clock=lambda: NOW, seen=self.seen)
         self.worker = CrawlWorker(self.context)
@@ -259,6 +260,37 @@ async def test_pages_that_come_later_do_not_wait_for_one_that_hangs(origin: Orig
     crawl = Crawl(origin.url("/a"), settings=settings)
     await crawl.until(lambda: len(crawl.frontier.finished) == 3)
     assert sorted(crawl.frontier.finished) == urls
+
+
+async def test_no_more_is_leased_than_there_are_places(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_worker, "GRACE_S", 0.01)
+
+    async def hangs(_: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(3600)
+
+    paths = [f"/{number}" for number in range(9)]
+    origin.answers |= dict.fromkeys(paths, hangs)
+    settings = loopback_settings(timeout_s=300, concurrency=3, robots="never", per_host_concurrency=9)
+    crawl = Crawl(origin.url("/0"), settings=settings)
+    await crawl.until(
+        lambda: crawl.frontier.polls >= 3 and _more(crawl, map(origin.url, paths[1:])) and len(origin.requests) >= 3
+    )
+    assert len(crawl.frontier.attempts) == 3
+
+
+def _more(crawl: Crawl, urls: Iterable[str]) -> bool:
+    """Puts URLs into the queue, once."""
+    crawl.frontier.waiting += [request for request in FakeFrontier(*urls).waiting if request.url not in crawl.queued]
+    crawl.queued |= {request.url for request in crawl.frontier.waiting}
+    return True
+
+
+async def test_what_was_seen_is_saved_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_worker, "SAVE_SEEN_S", 0.01)
+    crawl, saved = Crawl(), list[str]()
+    monkeypatch.setattr(crawl.seen, "save", lambda: saved.append(threading.current_thread().name))
+    await crawl.until(lambda: len(saved) >= 3)
+    assert len({*saved}) == 1
 
 
 async def test_a_worker_with_little_to_do_polls_seldom(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -190,3 +191,21 @@ class MemorySet:
 
     def save(self) -> None:
         """There is no file."""
+
+
+@pytest.mark.parametrize(
+    ("seen", "noted"),
+    [
+        (visit(headers={"etag": "1"}), True),
+        (visit(), False),
+        (visit(headers={"etag": "1"}, classification=None), False),
+    ],
+)
+def test_of_a_page_out_of_the_buffer_validators_are_noted(seen: VisitResult, *, noted: bool) -> None:
+    notes, frontier = Notes(), FakeFrontier()
+    context = CrawlContext(frontier, FakeSink(), CrawlSettings(), Counters(), clock=lambda: NOW, revisits=cast("Revisits", notes))
+    link = parse_url("http://b.example/")
+    found = replace(seen, links=(link,))
+    assert link.digest in OutcomeHandler(context).scanned(found)
+    assert notes.pages == ([seen.page] if noted else [])
+    assert [offer.url for offer in frontier.added] == [link.text]

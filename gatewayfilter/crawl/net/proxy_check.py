@@ -37,10 +37,8 @@ class ProxyChecker:
         due = self._pool.due()
         if not due:
             return 0
-        # Each check has a connection of its own: with a pooled one the time to connect could not be measured.
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(force_close=True), cookie_jar=aiohttp.DummyCookieJar(), timeout=self._timeout
-        ) as session:
+        # A session of its own: with a pooled connection the time to connect could not be measured.
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=self._timeout) as session:
             results = await asyncio.gather(*(self._check(session, address) for address in due))
         return sum(results)
 

@@ -185,3 +185,46 @@ def test_which_sinks_take_several(sink: Batches) -> None:
     assert issubclass(LearningPipeline, BatchSink)
     one: PageSink = FakeSink()
     assert not isinstance(one, BatchSink)
+
+
+async def test_a_page_that_is_given_up_while_it_is_judged_holds_up_no_other(sink: Batches, thread: ThreadPoolExecutor) -> None:
+    batcher = ClassifyBatcher(sink, thread)
+    first = asyncio.create_task(judged(batcher, "first"))
+    assert await asyncio.to_thread(sink.begun.wait, 10)
+    sink.begun.clear()
+    tasks = [asyncio.create_task(judged(batcher, name)) for name in ("given-up", "wanted")]
+    await asyncio.sleep(0)
+    loop, deliver = asyncio.get_running_loop(), sink.batch
+
+    def batch(pages: Sequence[Page]) -> list[Classification | None]:
+        verdicts = deliver(pages)
+        asyncio.run_coroutine_threadsafe(cancel(), loop).result(10)
+        return verdicts
+
+    async def cancel() -> None:
+        tasks[0].cancel()
+
+    sink.batch = batch  # type: ignore[method-assign]
+    sink.gate.set()
+    async with asyncio.timeout(10):
+        assert await first == "first"
+        assert await tasks[1] == "wanted"
+    assert tasks[0].cancelled()
+    assert sink.got == [["first"], ["given-up", "wanted"]]
+
+
+def test_one_page_is_judged_as_one() -> None:
+    asked = list[str]()
+
+    class Sink:
+        def page(self, page: Page) -> Classification | None:
+            asked.append("page")
+            return None
+
+        def batch(self, pages: Sequence[Page]) -> list[Classification | None]:
+            asked.append(f"{len(pages)} pages")
+            return [None] * len(pages)
+
+    assert list(judge_together(Sink(), [page("a")])) == [None]
+    assert list(judge_together(Sink(), [page("a"), page("b")])) == [None, None]
+    assert asked == ["page", "2 pages"]

@@ -130,6 +130,18 @@ def test_no_more_is_removed_than_is_too_much(tmp_path: Path, monkeypatch: pytest
     assert [archive.read(reference) is not None for reference in references] == [False, False, True, True, True]
 
 
+def test_evidence_that_another_process_moved_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "SEGMENT_BYTES", 1)
+    seconds = itertools.count(1_800_000_000.0)
+    ours, other = WarcArchive(tmp_path, 10_000_000, lambda: next(seconds)), WarcArchive(tmp_path, 1, lambda: next(seconds))
+    reference = ours.keep(PAGE, 1000.0)
+    ours.pin(reference, 2e9)
+    ours.keep(PAGE, 1000.0)
+    other.keep(PAGE, 1000.0)
+    assert not (tmp_path / reference.partition(":")[0]).exists()
+    assert ours.read(reference) == PAGE
+
+
 def test_no_descriptor_stays_open(archive: WarcArchive) -> None:
     reference = archive.keep(PAGE, 1000.0)
     before = len(list(Path("/proc/self/fd").iterdir()))

@@ -269,3 +269,13 @@ async def test_which_limit_was_reached_is_told(origin: Origin, monkeypatch: pyte
             await fetcher.fetch(parse_url(origin.url("/never")))
         with pytest.raises(UnreachableError, match=r"^not answered within 0\.2 s$"):
             await fetcher.fetch(parse_url(origin.url("/begins")))
+
+
+async def test_it_ends_with_its_connections(origin: Origin) -> None:
+    settings = loopback_settings()
+    origin.answers["/"] = reply(TEXT)
+    async with Fetcher(settings, Politeness(settings)) as fetcher:
+        await fetcher.fetch(parse_url(origin.url()))
+        session = fetcher._session
+    assert session is not None
+    assert (session.closed, fetcher._session, fetcher._outbound) == (True, None, None)

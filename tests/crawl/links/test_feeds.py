@@ -241,4 +241,4 @@ def test_which_entries_are_links() -> None:
     atom = '<feed><entry><link rel="self" href="/no"/><link/><link href="/1"/></entry><link href="/no"/></feed>'
     assert read(atom).links == ["/1"]
     assert read("<rss><item><link>/1</link><x><link>/no</link></x></item><link>/no</link></rss>").links == ["/1"]
-    assert read("<urlset><url><loc>no<b/>/1</loc></url><loc>/no</loc></urlset>").links == ["/1"]
+    assert read("<urlset><url><loc>no<b>no</b>/1</loc></url><loc>/no</loc></urlset>").links == ["/1"]
