@@ -96,3 +96,10 @@ def test_other_errors() -> None:
     assert failure_of(FetchError("odd")) == Failure("answer", "odd")
     assert failure_of(KeyError("what an origin wrote")) == Failure("crashed", "KeyError")
     assert error_of(Failure("crashed", "KeyError")) is None
+
+
+def test_how_long_a_message_may_be() -> None:
+    head = CODEC.letter(Channel.JOBS, CrawlMessage(LEASE)).value[:1]
+    for more, reason in ((0, "forged"), (1, "too long")):
+        with pytest.raises(ValueError, match=reason):
+            CODEC.read(Channel.JOBS, head + bytes(CODEC._most - 1 + more))
