@@ -230,8 +230,23 @@ def test_an_account_remembers_its_last_networks(log_in: LogIn, ada: Account, sto
 
 def test_a_network_that_the_account_knows_is_not_delayed_by_others(log_in: LogIn, ada: Account) -> None:
     assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
-    for number in range(22):
-        log_in.with_password("ada", "wrong", From(f"203.0.113.{number}"))
+    for number in range(22):  # guesses, without the time that each takes
+        log_in._throttle.begin("ada", f"203.0.113.{number}")
     assert log_in.with_password("ada", GOOD, From("203.0.113.200")).status is LogInStatus.WAIT
     assert log_in.with_password("ada", GOOD, HOME).status is LogInStatus.DONE
     assert ada.networks == ()
+
+
+def test_the_oldest_log_ins_that_wait_for_a_code_are_forgotten(
+    log_in: LogIn, ada: Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_in_module, "_MOST_PENDING", 2)
+    first, second, third = (log_in._wait_for_code(ada, HOME) for _ in range(3))
+    assert list(log_in._pending) == [second, third]
+    assert log_in.with_code(first, "000000", HOME).status is LogInStatus.WRONG
+    clock.now += log_in_module._PENDING_S - 1
+    fourth = log_in._wait_for_code(ada, HOME)
+    assert list(log_in._pending) == [third, fourth]
+    clock.now += 1
+    fifth = log_in._wait_for_code(ada, HOME)
+    assert list(log_in._pending) == [fourth, fifth]
