@@ -82,7 +82,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "config.toml"
     file.write_text("# mine\n")
 
-    def full(_: int) -> None:
+    def full(descriptor: int) -> None:
+        assert os.fstat(descriptor).st_size > 10, "what is made durable was written before"
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr("gatewayfilter.use_cases.settings_writer.os.fsync", full)

@@ -12,7 +12,7 @@ from gatewayfilter.use_cases.access import throttle as throttle_module
 from gatewayfilter.use_cases.access.accounts import Accounts
 from gatewayfilter.use_cases.access.log_in import From, LogIn, LogInStatus
 from gatewayfilter.use_cases.access.passwords import LONGEST, Passwords, check_new_password
-from gatewayfilter.use_cases.access.random_secrets import read_device, sign_device
+from gatewayfilter.use_cases.access.random_secrets import _mac, read_device, sign_device
 from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_recovery_codes, new_secret
 from gatewayfilter.use_cases.access.sessions import IDLE_S, LONGEST_S, Sessions
 from gatewayfilter.use_cases.access.throttle import LogInThrottle
@@ -259,3 +259,11 @@ def test_a_change_is_dated_where_something_changes(accounts: Accounts, clock: Cl
     assert accounts.find("ada").created_at == ada.created_at
     with pytest.raises(AccountError, match=r"no account 'nobody'$"):
         accounts.find("nobody")
+
+
+@pytest.mark.parametrize(("length", "fits"), [(200, True), (201, False)])
+def test_the_longest_mark_of_a_browser(length: int, *, fits: bool) -> None:
+    nonce = "n" * (length - 33)
+    mark = f"{nonce}.{_mac(KEY, 7, nonce)}"
+    assert len(mark) == length
+    assert read_device(KEY, 7, mark) == (nonce if fits else "")
