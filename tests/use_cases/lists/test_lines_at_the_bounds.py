@@ -9,6 +9,7 @@ from gatewayfilter.errors import ListError, RuleError
 from gatewayfilter.model import EntryKind, ListAction, LogRecord
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.lists.list_readers import read_entries
+from gatewayfilter.use_cases.lists.list_search import SearchResult
 from gatewayfilter.use_cases.lists.patterns import read_pattern
 from gatewayfilter.use_cases.lists.rule_tester import TestedKind, column_of, try_rules
 
@@ -278,3 +279,12 @@ def test_a_line_that_ends_like_an_adblock_rule_is_a_wildcard_by_force() -> None:
     assert tested.kind is TestedKind.ADBLOCK
     for text in ("*cash$money*", "/x$domain=/", "https://a.example/?$5", "*.a.example/$scripts*"):
         assert read_pattern(text).text, text
+
+
+@pytest.mark.parametrize(
+    ("found", "anything"),
+    [((), False), (("own",), True), (("learned",), True), (("lists",), True), (("unreadable",), False)],
+)
+def test_whether_anything_was_found(found: tuple[str, ...], *, anything: bool) -> None:
+    nothing: dict[str, Any] = dict.fromkeys(("own", "learned", "lists", "unreadable"), ())
+    assert bool(SearchResult(**nothing | dict.fromkeys(found, ("something",)))) is anything
