@@ -26,6 +26,7 @@ from gatewayfilter.telemetry import Counters
 
 MOST_REQUESTS: Final = 1_000
 LONGEST_BODY: Final = 1_000_000
+MOST_PARAMETERS: Final = 20
 BODY_S: Final = 20.0
 """How long a body may take."""
 _OF_BROWSERS: Final = frozenset({"origin", "referer", "sec-fetch-site"})
@@ -104,8 +105,7 @@ class DecideEndpoint:
         if path != "/decide":
             raise _RefusedError(404, "there are /decide and /authz/")
         if method == "GET":
-            given = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
-            return _json(200, self._verdict(given))
+            return _json(200, self._verdict(_parameters(scope["query_string"])))
         if method != "POST":
             raise _RefusedError(405, "GET or POST")
         try:
@@ -166,6 +166,13 @@ class DecideEndpoint:
         page = self._answer_blocked(decision.request, decision.verdict, headers.get("accept-language", ""))
         status = page.status if page.status >= 300 else 403
         return InternalAnswer(status, page.headers, page.content)
+
+
+def _parameters(query: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query.decode("latin-1"), max_num_fields=MOST_PARAMETERS))
+    except ValueError:
+        raise _RefusedError(400, f"at most {MOST_PARAMETERS} parameters") from None
 
 
 def _names_this_machine(headers: Mapping[str, str]) -> bool:
