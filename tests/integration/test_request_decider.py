@@ -79,6 +79,96 @@ def test_answers_live_as_long_as_their_verdicts_hold(listed: FilterEngine) -> No
     assert decider_over(listed, Records())[0].decide(AskedRequest("http://blocked.test/")).ttl_s == 0
 
 
+def test_how_long_an_answer_of_an_unknown_url_lives(listed: FilterEngine) -> None:
+    for ttl_s, lives_s in ((0, 0), (3, 3), (5, 5), (6, 5)):
+        decider, _ = decider_over(listed, Records(), ttl_s=ttl_s)
+        assert (decider.ttl_s, decider.decide(AskedRequest("http://garden.test/")).ttl_s) == (ttl_s, lives_s)
+
+
+@pytest.mark.parametrize(
+    ("asked", "readable"),
+    [
+        (AskedRequest("http://garden.test/" + "a" * (65_536 - 19)), True),
+        (AskedRequest("http://garden.test/" + "a" * (65_537 - 19)), False),
+        (AskedRequest("http://garden.test/", "1" * 100), True),
+        (AskedRequest("http://garden.test/", "1" * 101), False),
+        (AskedRequest("http://garden.test/", method="GE T"), True),
+        (AskedRequest("http://garden.test/", method="G\nT"), False),
+        (AskedRequest("http://garden.test/", method="GÉT"), False),
+    ],
+)
+def test_what_is_too_long_or_no_word_is_not_read(listed: FilterEngine, asked: AskedRequest, *, readable: bool) -> None:
+    records = Records()
+    decider, counters = decider_over(listed, records)
+    assert (decider.decide(asked).request is not None) is readable
+    assert (len(records.records), len(records.unreadable)) == ((1, 0) if readable else (0, 1))
+    assert counters["requests"] == 1
+    assert (decider.peek(asked).request is not None) is readable
+
+
+def test_what_cannot_be_read_is_logged_with_what_can(listed: FilterEngine) -> None:
+    records = Records()
+    decider, _ = decider_over(listed, records)
+    decider.decide(AskedRequest("no url", "::ffff:192.0.2.7", method="G\nT" + "x" * 200))
+    decider.decide(AskedRequest("no url", "1" * 101))
+    assert records.unreadable == [("192.0.2.7", "G\ufffdT" + "x" * 97), ("", "GET")]
+
+
+def test_a_request_is_read_as_it_is_judged(listed: FilterEngine) -> None:
+    decider, _ = decider_over(listed, Records())
+    read = decider.read(AskedRequest("http://a.test/x.css", "192.0.2.7", "u" * 101, "", "http://r.test/"))
+    assert read.source is not None
+    assert (read.method, read.user, read.source.text, read.resource_type) == (
+        "GET",
+        "u" * 100,
+        "http://r.test/",
+        ResourceType.STYLESHEET,
+    )
+    for referer in ("", "-", "no url", "http://\ud800.test/", "http://r.test/" + "a" * (2_049 - 14)):
+        assert decider.read(AskedRequest("http://a.test/", referer=referer)).source is None
+    assert decider.read(AskedRequest("http://a.test/", referer="http://r.test/" + "a" * (2_048 - 14))).source is not None
+    socket = decider.read(AskedRequest("wss://a.test/"))
+    assert socket.resource_type is ResourceType.WEBSOCKET
+    assert decider.read(AskedRequest("http://a.test/x", accept="image/png")).resource_type is ResourceType.IMAGE
+    assert decider.read(AskedRequest("http://a.test/x", destination="font")).resource_type is ResourceType.FONT
+    tunnel = decider.read(AskedRequest("a.test:443", "192.0.2.7", "kim", "connect"))
+    assert (tunnel.url.host, tunnel.resource_type, tunnel.client, tunnel.user) == (
+        "a.test",
+        ResourceType.OTHER,
+        "192.0.2.7",
+        "kim",
+    )
+
+
+def test_a_response_that_is_blocked_is_counted_and_logged(listed: FilterEngine) -> None:
+    records = Records()
+    decider, counters = decider_over(listed, records)
+    request = decider.read(AskedRequest("http://garden.test/"))
+    verdict = decider.peek(AskedRequest("http://blocked.test/")).verdict
+    decider.block(request, verdict)
+    assert (records.records, counters["blocked"], counters["requests"]) == ([(request, verdict)], 1, 0)
+
+
+def test_a_tunnel_is_decided_by_its_host_alone(listed: FilterEngine) -> None:
+    records = Records()
+    decider, counters = decider_over(listed, records, unknown=UnknownRule.BLOCK)
+    assert not decider.decide(AskedRequest("garden.test:443", method="CONNECT")).verdict.blocked
+    assert decider.decide(AskedRequest("https://garden.test/", method="CONNECT")).verdict.blocked
+    assert decider.decide(AskedRequest("https://garden.test/")).verdict.blocked
+    assert (counters["unknown"], counters["requests"]) == (2, 3)
+
+
+def test_unknown_requests_are_counted_and_quotas_only_where_there_are_some(listed: FilterEngine) -> None:
+    records = Records()
+    decider, counters = decider_over(listed, records)
+    for url in ("http://garden.test/", "http://blocked.test/"):
+        decider.decide(AskedRequest(url))
+    assert (counters["unknown"], counters["blocked"], counters["requests"], len(records.uses)) == (1, 1, 2, 1)
+    records.active = False
+    decider.decide(AskedRequest("http://garden.test/"))
+    assert len(records.uses) == 1
+
+
 def test_a_second_decision_leaves_no_trace(listed: FilterEngine) -> None:
     records = Records()
     decider, counters = decider_over(listed, records)

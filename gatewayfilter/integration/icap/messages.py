@@ -243,6 +243,6 @@ def _http_head(raw: bytes) -> HttpHead:
         raise IcapError(400, "an HTTP head without its end")
     lines = text[:-4].split("\r\n")
     words = lines[0].split(" ", 2)
-    if words == [lines[0]]:
+    if len(words) == 1:
         raise IcapError(400, "no HTTP start line")
     return HttpHead(raw, (words[0], words[1], words[2] if len(words) > 2 else ""), _fields(lines[1:]))

@@ -249,3 +249,22 @@ def test_the_rest_of_a_long_line_is_passed_over_where_lines_are_passed_on(monkey
     assert os.read(answered, 100) == b"ERR message=failure\n"
     for descriptor in (requests, answered, answers):
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("ended", [None, BrokenPipeError, ConnectionResetError, KeyboardInterrupt])
+def test_a_helper_that_squid_ends_has_no_fault(ended: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[guard.Guard] = []
+
+    def run(self: guard.Guard) -> bool:
+        made.append(self)
+        if ended is not None:
+            raise ended
+        return True
+
+    monkeypatch.setattr(guard.Guard, "run", run)
+    monkeypatch.setattr(helper, "can_hand_over", lambda *descriptors: descriptors == (0, 1))
+    assert helper.main(["--socket=a.sock", "--protocol=rewrite", "--timeout-ms=1500", "--block-url=http://p.test/"]) == 0
+    (one,) = made
+    assert (one._path, one._protocol, one._allows, one._block_url, one._timeout_s, one._source, one._target) == (
+        *("a.sock", HelperProtocol.REWRITE, True, "http://p.test/", 1.5, 0, 1),
+    )

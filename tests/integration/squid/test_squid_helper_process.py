@@ -21,8 +21,8 @@ class Pipes:
         self.path = path
         requests, self.to_helper = os.pipe()
         self.from_helper, answers = os.pipe()
-        helper = Helper(str(path), protocol, allows=allows, timeout_s=timeout_s, source=requests, target=answers)
-        self.thread = threading.Thread(target=helper.run, daemon=True)
+        self.helper = Helper(str(path), protocol, allows=allows, timeout_s=timeout_s, source=requests, target=answers)
+        self.thread = threading.Thread(target=self.helper.run, daemon=True)
         self.listener: socket.socket | None = None
         self._fds = (requests, answers)
 
@@ -95,6 +95,20 @@ def test_what_a_daemon_leaves_open_is_answered_when_it_ends(tmp_path: Path) -> N
     pipes.end()
 
 
+def test_what_a_daemon_answers_before_it_ends_is_the_answer(tmp_path: Path) -> None:
+    pipes = Pipes(tmp_path / "d.sock", allows=False)
+    pipes.listen()
+    pipes.ask(b"1 a - GET http://x.test/\n2 a - GET http://y.test/\n")
+    assert pipes.helper._take_requests()
+    daemon = pipes.accept()
+    _read(daemon, b"y.test/\n")
+    daemon.sendall(b"1 OK\n")
+    daemon.close()  # before the helper looks again
+    pipes.thread.start()
+    assert _read_pipe(pipes, 2) == [b"1 OK", b"2 ERR message=failure"]
+    pipes.end()
+
+
 def test_a_daemon_that_hangs_is_given_up(tmp_path: Path) -> None:
     pipes = Pipes(tmp_path / "d.sock", allows=True, timeout_s=0.05)
     pipes.listen()
@@ -113,6 +127,77 @@ def test_a_line_without_an_end_is_refused_and_passed_over(pipes: Pipes) -> None:
     daemon.sendall(b"4 OK\n")
     assert pipes.answer() == b"4 OK\n"
     daemon.close()
+
+
+def test_answers_without_channels_are_those_of_the_oldest_requests(pipes: Pipes) -> None:
+    pipes.listen()
+    pipes.ask(b"a - GET http://x.test/\na - GET http://y.test/\n")
+    daemon = pipes.accept()
+    _read(daemon, b"y.test/\n")
+    daemon.sendall(b"9 OK ttl=60\nOK ttl=60\nERR message=no ttl=60\nOK ttl=60\n")  # the first one and the last were not asked
+    _read_pipe(pipes, 4)
+    pipes.ask(b"7 a - GET http://y.test/\n8 a - GET http://x.test/\n")
+    answers = _read_pipe(pipes, 2)
+    assert answers[0].startswith(b"7 ERR message=no ttl=")
+    assert answers[1].startswith(b"8 OK ttl=")
+    daemon.close()
+
+
+def test_what_a_daemon_had_said_of_an_answer_is_forgotten_with_it(pipes: Pipes) -> None:
+    pipes.listen()
+    for number in (b"1", b"2"):
+        pipes.ask(number + b" a - GET http://x.test/\n")
+        daemon = pipes.accept()
+        assert _read(daemon, b"x.test/\n") == GREETING + b"acl\n" + number + b" a - GET http://x.test/\n"
+        daemon.sendall(number + b" OK and the beginning of more")
+        daemon.close()
+        assert _read_pipe(pipes, 1) == [number + b" ERR message=failure"]
+        pipes.helper._again_at = 0.0
+
+
+def test_a_daemon_that_is_away_is_tried_again_after_a_second(pipes: Pipes) -> None:
+    pipes.ask(b"1 a - GET http://x.test/\n")
+    _read_pipe(pipes, 1)
+    pipes.listen()
+    pipes.ask(b"2 a - GET http://x.test/\n")
+    assert _read_pipe(pipes, 1) == [b"2 ERR message=failure"]
+    pipes.helper._again_at -= 1.0
+    pipes.ask(b"3 a - GET http://x.test/\n4 a - GET http://y.test/\n")
+    daemon = pipes.accept()
+    _read(daemon, b"y.test/\n")
+    daemon.sendall(b"4 OK\n3 OK\n")
+    assert _read_pipe(pipes, 2) == [b"4 OK", b"3 OK"]
+    daemon.close()
+
+
+def test_all_that_waits_is_answered_when_the_oldest_request_is_late(tmp_path: Path) -> None:
+    for first, second in ((b"5 a - GET http://x.test/\n", b"a - GET http://y.test/\n"), (b"a - GET /\n", b"5 a - GET /\n")):
+        pipes = Pipes(tmp_path / "d.sock", allows=True, timeout_s=0.05)
+        pipes.listen()
+        pipes.thread.start()
+        pipes.ask(first)
+        pipes.ask(second)
+        assert sorted(_read_pipe(pipes, 2)) == [b"5 OK", b"OK"]
+        pipes.end()
+        (tmp_path / "d.sock").unlink()
+
+
+def test_the_longest_line_is_passed_on(pipes: Pipes) -> None:
+    pipes.listen()
+    line = b"3 " + b"x" * (LONGEST_LINE - 2)
+    threading.Thread(target=pipes.ask, args=(line + b"\n",)).start()
+    daemon = pipes.accept()
+    assert _read(daemon, b"x\n") == GREETING + b"acl\n" + line + b"\n"
+    daemon.sendall(b"3 OK\n")
+    assert _read_pipe(pipes, 1) == [b"3 OK"]
+    daemon.close()
+
+
+def _read_pipe(pipes: Pipes, lines: int) -> list[bytes]:
+    data = b""
+    while data.count(b"\n") < lines:
+        data += pipes.answer()
+    return data.splitlines()
 
 
 def test_kept_answers_are_bounded_and_end() -> None:
