@@ -132,7 +132,7 @@ class BoundedBody:
     def body(self) -> bytes:
         """What was decoded so far."""
         self._sweep_up()
-        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        return b"".join(self._pieces)  # one piece is not copied
 
     def feed(self, data: bytes) -> bool:
         """Decodes the next bytes from the wire. Returns False when the limit is reached and no more are wanted.

@@ -105,6 +105,18 @@ def test_more_bytes_on_the_wire_than_may_be_decoded() -> None:
         body.feed(gzip.compress(b"") * 10_000)
 
 
+def test_as_many_bytes_on_the_wire_as_the_limit_and_a_step() -> None:
+    head = b"\x1f\x8b\x08\x08" + bytes(6)
+    body = BoundedBody("gzip", 1_000)
+    assert body.feed(head + b"n" * 66_000)
+    assert body.feed(b"n" * (1_000 + 65_536 - 66_010))
+    with pytest.raises(EncodingError, match="longer encoded"):
+        body.feed(b"n")
+    plain = BoundedBody("", 1_000)
+    assert not plain.feed(bytes(100_000))
+    assert plain.truncated
+
+
 def test_pieces_of_all_sizes_stand_in_their_order() -> None:
     chance = random.Random(5)
     pieces = [chance.randbytes(size) for size in (1, 70_000, 2, 4_095, 4_096, 1, 65_536, 3)] + [b"x"] * 70_000

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter import config
 from gatewayfilter.config import ENV_PREFIX, Settings, UnknownRule, known_keys, load, split_address
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS
@@ -265,3 +266,88 @@ def test_tables_within_tables(tmp_path: Path) -> None:
 def test_single_sign_on_that_cannot_be(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         load(file=write(tmp_path, f"[web.oidc]\n{text}\n"), environ={})
+
+
+def test_names_that_are_nearly_right_get_a_hint() -> None:
+    known = dict(known_keys())
+    for given, near in (
+        ("listen", "proxy.listen"),
+        ("proxi.listen", "proxy.listen"),
+        ("proxi.nothing", "proxy"),
+        ("proxy.listn", "proxy.listen"),
+        ("proxi", "proxy"),
+        ("enabled", min(name for name in known if name.endswith(".enabled"))),
+        ("zzzz", ""),
+        ("zzzz.yyyy", ""),
+    ):
+        assert config._nearest(given, known) == near, given
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("FILTER__DISABLED_CATEGORIES", " ads, ,gambling ,", ("ads", "gambling")),
+        ("LEARN__MODES", "{ ads = review , gambling=block }", {"ads": "review", "gambling": "block"}),
+        ("LEARN__MODES", "", {}),
+        ("PROXY__LISTEN", "127.0.0.1:9", "127.0.0.1:9"),
+    ],
+)
+def test_lists_and_tables_in_the_environment(name: str, text: str, value: object) -> None:
+    section, key = name.lower().split("__")
+    loaded = load(environ={f"GATEWAYFILTER_{name}": text})
+    found = getattr(getattr(loaded.settings, section), key)
+    assert (tuple(found) if isinstance(value, tuple) else found) == value
+    assert loaded.origins[f"{section}.{key}"] == f"environment GATEWAYFILTER_{name}"
+    assert loaded.origins["proxy.unknown"] == "default"
+
+
+def test_what_is_told_of_a_wrong_value(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    for text, sentence in (
+        ('[crawl]\nworkers = "x"', f"setting 'crawl.workers' (file {file}): must be a whole number"),
+        ("[proxy]\nunknown = 'x'", None),
+        ("[web.oidc]\nscopes = 7", f"setting 'web.oidc.scopes' (file {file}): must be a list: [\"7\"]"),
+        (
+            '[filter]\ndisabled_categories = "ads"',
+            f"setting 'filter.disabled_categories' (file {file}): must be a list: [\"ads\"]",
+        ),
+    ):
+        file.write_text(text)
+        with pytest.raises(ConfigError) as refused:
+            load(file=file, environ={})
+        told = str(refused.value)
+        assert told == sentence if sentence else told.startswith(f"setting 'proxy.unknown' (file {file}): input should be")
+
+
+def test_where_the_file_of_the_settings_is_looked_for(tmp_path: Path) -> None:
+    for name, listen in (("a", "127.0.0.1:1"), ("b", "127.0.0.1:2")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.toml").write_text(f'[proxy]\nlisten = "{listen}"')
+    a, b = tmp_path / "a", tmp_path / "b"
+    in_environment = {"GATEWAYFILTER_DATA_DIR": str(a)}
+    for options, environ, file, listen in (
+        ({}, in_environment, None, "127.0.0.1:1"),
+        ({"data_dir": b}, in_environment, None, "127.0.0.1:2"),
+        ({"data_dir": None}, in_environment, None, "127.0.0.1:1"),
+        ({}, in_environment | {"GATEWAYFILTER_CONFIG": str(b / "config.toml")}, None, "127.0.0.1:2"),
+        ({}, in_environment | {"GATEWAYFILTER_CONFIG": ""}, None, "127.0.0.1:1"),
+        ({}, {"GATEWAYFILTER_CONFIG": str(b / "config.toml")}, a / "config.toml", "127.0.0.1:1"),
+    ):
+        loaded = load(file=file, environ=environ, options=options)
+        assert loaded.settings.proxy.listen == listen
+        assert loaded.file is not None
+        assert loaded.origins["proxy.listen"] == f"file {loaded.file}"
+    assert load(environ={"GATEWAYFILTER_DATA_DIR": str(tmp_path)}).file is None
+
+
+def test_warnings_stand_in_one_line() -> None:
+    loaded = load(environ={})
+    assert (loaded.warnings, loaded.warning) == ((), "")
+    assert config.Loaded(loaded.settings, {}, ("one", "two")).warning == "one; two"
+
+
+def test_variables_of_others_are_passed_over() -> None:
+    loaded = load(environ={"PATH": "/bin", "GATEWAYFILTER_TEST_DATA": "x", "GATEWAYFILTER_PURE": "1"})
+    assert set(loaded.origins.values()) == {"default"}
+    after = load(environ={"PATH": "/bin", "GATEWAYFILTER_PROXY__LISTEN": "127.0.0.1:9"})
+    assert after.settings.proxy.listen == "127.0.0.1:9"

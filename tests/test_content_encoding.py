@@ -11,7 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, as_shown, decode_up_to
+from gatewayfilter import content_encoding
+from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, as_shown, decode_up_to, media_type
 from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.store.page_spool import page_of
 
@@ -65,6 +66,103 @@ def test_all_that_a_head_of_gzip_may_hold(step: int) -> None:
     body = (head + data + bytes(8)) * 2 + b"\x1f"
     decoder = StreamDecoder("gzip")
     assert b"".join(piece for at in range(0, len(body), step) for piece in decoder.feed(body[at : at + step])) == b"texttext"
+
+
+@pytest.mark.parametrize(
+    ("flags", "further"),
+    [(0, b""), (1, b""), (2, b"xx"), (4, b"\x03\x00abc"), (4, b"\x00\x01" + bytes(256)), (8, b"a name\0"), (16, b"a comment\0")],
+)
+@pytest.mark.parametrize("step", [1, 1000])
+def test_each_part_of_a_head_of_gzip_ends_where_it_says(flags: int, further: bytes, step: int) -> None:
+    data = gzip.compress(b"text")[10:-8]
+    body = (b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + further + data + bytes(8)) * 3
+    decoder = StreamDecoder("gzip")
+    assert b"".join(piece for at in range(0, len(body), step) for piece in decoder.feed(body[at : at + step])) == b"text" * 3
+
+
+def test_a_head_of_gzip_has_an_end() -> None:
+    head = b"\x1f\x8b\x08\x08" + bytes(6)
+    decoder = StreamDecoder("gzip")
+    assert list(decoder.feed(head.ljust(70_000, b"n"))) == []
+    with pytest.raises(EncodingError, match="not in the encoding"):
+        list(decoder.feed(b"n"))
+    long = StreamDecoder("gzip")
+    assert list(long.feed(head.ljust(70_100, b"n") + b"\0" + gzip.compress(b"text")[10:])) == [b"text"]
+
+
+@pytest.mark.parametrize("name", ["gzip", "deflate", "br"])
+def test_what_follows_the_end_is_passed_over_whenever_it_comes(name: str) -> None:
+    decoder = StreamDecoder(name)
+    body = ENCODERS[name](b"text")
+    pieces = [piece for part in (body, b"rest", b"", body) for piece in decoder.feed(part)]
+    assert pieces == [b"text"]
+
+
+def padded(size: int, wire: int) -> bytes:
+    """So many zeros as gzip of so many bytes."""
+    packed = gzip.compress(bytes(size), mtime=0)
+    return packed[:3] + b"\x08" + packed[4:10] + b"n" * (wire - len(packed) - 1) + b"\0" + packed[10:]
+
+
+def test_what_a_body_may_expand_to_is_exact() -> None:
+    decoder, wire = StreamDecoder("gzip", max_ratio=100, ratio_from=0), padded(6_000, 60)
+    assert len(b"".join(piece for part in (wire[:20], wire[20:]) for piece in decoder.feed(part))) == 6_000
+    with pytest.raises(EncodingError, match="more than 100 times"):
+        list(StreamDecoder("gzip", max_ratio=100, ratio_from=0).feed(padded(6_001, 60)))
+    assert len(b"".join(StreamDecoder("gzip", max_ratio=1, ratio_from=6_001).feed(padded(6_001, 60)))) == 6_001
+    with pytest.raises(EncodingError, match="more than 1 times"):
+        list(StreamDecoder("gzip", max_ratio=1, ratio_from=6_000).feed(padded(6_001, 60)))
+
+
+@pytest.mark.parametrize("name", ["", "gzip", "br", "zstd", "deflate"])
+def test_no_piece_is_empty(name: str) -> None:
+    decoder = StreamDecoder(name)
+    assert list(decoder.feed(b"")) == []
+    body = ENCODERS[name](b"text")
+    assert [piece for at in range(len(body)) for piece in decoder.feed(body[at : at + 1]) if not piece] == []
+    assert list(StreamDecoder(name).feed(ENCODERS[name](b""))) == []
+
+
+def test_no_more_of_a_bomb_is_made_than_there_is_room_for() -> None:
+    bomb = zstandard.ZstdCompressor().compress(bytes(30_000_000))
+    for room in (100_000, 1_000_000):
+        made = content_encoding._Zstd().decode(bomb, room)
+        assert room < sum(len(piece) for piece in made) <= room + 131_072
+
+
+def test_up_to_is_exact() -> None:
+    assert decode_up_to(b"abc", "", 3) == (b"abc", False)
+    assert decode_up_to(b"abc", "", 2) == (b"ab", True)
+
+
+@pytest.mark.parametrize(
+    ("named", "type_"),
+    [
+        ("text/html; charset=utf-8", "text/html"),
+        ("Text/HTML", "text/html"),
+        (" \ttext/html", "text/html"),
+        ("text/html charset=utf-8", "text/html"),
+        ("image/png, text/plain", "text/plain"),
+        ("text/html, image/png", "text/html"),
+        ("image/png;x=text/html", "image/png"),
+        ("text/plain, nothing", "text/plain"),
+        ("nothing", ""),
+        ("/html", ""),
+        ("", ""),
+        (",text/css,", "text/css"),
+    ],
+)
+def test_the_media_type_is_what_browsers_read(named: str, type_: str) -> None:
+    assert media_type(named) == type_
+    assert media_type(f"{named};{'x' * 200}") == type_
+
+
+def test_short_media_types_alone_are_remembered() -> None:
+    remembered = content_encoding._media_type.cache_info
+    for size, more in ((100, 1), (101, 0)):
+        content_encoding._media_type.cache_clear()
+        assert media_type("text/css;" + "x" * (size - 9)) == "text/css"
+        assert (remembered().currsize, remembered().misses) == (more, more)
 
 
 @pytest.mark.parametrize("name", ["gzip", "deflate", "br", "zstd"])

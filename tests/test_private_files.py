@@ -18,6 +18,13 @@ def test_a_file_becomes_the_owners_alone(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_new_file_is_the_owners_alone_from_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fchmod")
+    os.close(private(str(tmp_path / "new"), os.O_WRONLY | os.O_CREAT))
+    os.close(private(str(tmp_path / "new"), os.O_WRONLY))
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+
+
 def test_what_is_no_file_keeps_its_mode(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -50,3 +57,13 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="No space"):
         replace_file(path, b"third")
     assert (path.read_bytes(), [one.name for one in tmp_path.iterdir()]) == (b"second", ["state"])
+
+
+def test_what_keeps_a_file_from_being_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="No space"):
+        replace_file(tmp_path / "state", b"first")
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter import telemetry
 from gatewayfilter.telemetry import METRICS, Counters, DecisionTimes, StatusFile, set_up_logging
 
 
@@ -158,3 +159,141 @@ def test_decision_times_are_collected_while_they_are_taken() -> None:
     ended.set()
     thread.join()
     assert times.collect()["10"] == 50_000
+
+
+def test_times_of_one_bucket_add_up_and_negative_ones_are_none() -> None:
+    times = DecisionTimes()
+    for elapsed_us in (7, 7, 7, -3, 5, 6, 100_000, 100_001):
+        times.take(elapsed_us)
+    found = times.collect()
+    assert found.pop("sum") == 200_033
+    assert {bound: number for bound, number in found.items() if number} == {"5": 2, "10": 4, "100000": 1, "inf": 1}
+
+
+def test_the_folder_of_a_status_is_made_with_those_above_it(tmp_path: Path) -> None:
+    for _ in range(2):
+        StatusFile(tmp_path / "a" / "b", "proxy-0")
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_status_tells_who_wrote_it_and_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.telemetry.time.time", lambda: 5.123_456)
+    StatusFile(tmp_path, "proxy-0").write(state="serving")
+    assert (tmp_path / "proxy-0.json").read_bytes() == b'{"pid": %d, "at": 5.123, "state": "serving"}' % os.getpid()
+
+
+def _full_at(method: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, method, fails)
+
+
+@pytest.mark.parametrize(("code", "name"), [(errno.ENOSPC, "long"), (errno.EDQUOT, "long"), (errno.EACCES, "kept")])
+def test_what_a_failed_write_leaves(code: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = StatusFile(tmp_path, "proxy-0")
+    status.write(state="kept", padding="x" * 50)
+    _full_at("replace", code, monkeypatch)
+    status.write(state="long")
+    assert [one.name for one in tmp_path.iterdir()] == ["proxy-0.json"]
+    assert json.loads((tmp_path / "proxy-0.json").read_text())["state"] == name
+    assert status.failed is (name == "kept")
+
+
+def test_a_status_of_the_same_length_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.telemetry.time.time", lambda: 5.0)
+    status = StatusFile(tmp_path, "proxy-0")
+    status.write(state="first")
+    size = (tmp_path / "proxy-0.json").stat().st_size
+    _full_at("replace", errno.ENOSPC, monkeypatch)
+    status.write(state="other")
+    assert not status.failed
+    assert (tmp_path / "proxy-0.json").stat().st_size == size
+    assert json.loads((tmp_path / "proxy-0.json").read_text())["state"] == "other"
+
+
+class _Short(io.BytesIO):
+    """A file that takes a part of what is written."""
+
+    def fileno(self) -> int:
+        return os.open(os.devnull, os.O_RDONLY)
+
+    def write(self, data: object) -> int:
+        del data
+        return 5
+
+
+def test_a_status_of_which_a_part_is_written_is_not_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    status = StatusFile(tmp_path, "proxy-0")
+    _full_at("replace", errno.ENOSPC, monkeypatch)
+    opened = list[object]()
+
+    def opens(path: Path, mode: str, *, buffering: int) -> _Short:
+        opened.append((path.name, mode, buffering))
+        return _Short()
+
+    monkeypatch.setattr(Path, "open", opens)
+    status.write(state="serving")
+    assert status.failed
+    assert opened == [("proxy-0.json", "r+b", 0)]
+    assert "No space left" in caplog.text
+
+
+def _line_of(form: str, message: str, monkeypatch: pytest.MonkeyPatch, *, terminal: bool = False) -> str:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr("sys.stderr", stream)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    logging.getLogger("alembic").setLevel(logging.NOTSET)
+    try:
+        set_up_logging("info", form)
+        logging.getLogger("gatewayfilter.test").info(message)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("form", "terminal", "is_json"),
+    [("auto", True, False), ("auto", False, True), ("text", True, False), ("text", False, False), ("json", True, True)],
+)
+def test_the_form_of_the_log(form: str, monkeypatch: pytest.MonkeyPatch, *, terminal: bool, is_json: bool) -> None:
+    assert _line_of(form, "ready", monkeypatch, terminal=terminal).startswith("{") is is_json
+    assert logging.getLogger("alembic").level == logging.WARNING
+
+
+@pytest.mark.parametrize(
+    ("message", "plain", "escaped"),
+    [
+        ("ready", "ready", "ready"),
+        ("läuft 好", "läuft 好", "läuft 好"),
+        ("a\tb\nc", "a\tb\nc", "a\\tb\\nc"),
+        ("a\x1bb", "a\\x1bb", "a\\u001bb"),
+        ("a\x7fb", "a\\x7fb", "a\\u007fb"),
+        ("é\x7f\u202eb", "é\\x7f\\u202eb", "é\\u007f\\u202eb"),
+        ("\ud800", "\\ud800", "\\ud800"),
+        ("\u2028", "\\u2028", "\\u2028"),
+    ],
+)
+def test_what_stands_in_the_log(message: str, plain: str, escaped: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _line_of("text", message, monkeypatch).endswith(f" INFO gatewayfilter.test: {plain}\n")
+    line = _line_of("json", message, monkeypatch)
+    assert f'"message": "{escaped}"' in line
+    assert json.loads(line)["message"] == message
+
+
+def test_a_line_of_json_has_its_time_and_its_error_if_any() -> None:
+    formatter = telemetry._JsonLines()
+    record = logging.LogRecord("a.b", logging.WARNING, "", 1, "%s is away", ("it",), None)
+    record.created = 5.123_456
+    assert json.loads(formatter.format(record)) == {
+        "at": 5.123, "level": "warning", "logger": "a.b", "pid": os.getpid(), "message": "it is away",
+    }  # fmt: skip
+    record.exc_info = (ValueError, ValueError("a fault"), None)
+    assert json.loads(formatter.format(record))["error"] == "ValueError: a fault"
+    record.exc_info = (None, None, None)
+    assert "error" not in json.loads(formatter.format(record))
