@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.store import kept_answers as module
 from gatewayfilter.store.kept_answers import KeptAnswers
 
 
@@ -76,3 +77,23 @@ def test_a_new_release_makes_them_again(tmp_path: Path, monkeypatch: pytest.Monk
     KeptAnswers(tmp_path).rows("words", [], make)
     monkeypatch.setattr("gatewayfilter.store.kept_answers.__version__", "another")
     assert KeptAnswers(tmp_path).rows("words", [], make) == [{"made": 2}]
+
+
+def test_an_answer_is_kept_up_to_its_longest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, kept = KeptAnswers(tmp_path / "cache"), tmp_path / "cache" / "answer-words.json"
+    assert answers.rows("words", [], Maker()) == [{"made": 1}]
+    size = kept.stat().st_size
+    for most, made in ((size, 1), (size - 1, 2)):
+        monkeypatch.setattr(module, "_MOST_BYTES", most)
+        make = Maker()
+        kept.unlink(missing_ok=True)
+        for _ in range(2):
+            answers.rows("words", [], make)
+        assert make.made == made
+        assert kept.exists() is (most == size)
+    monkeypatch.setattr(module, "_MOST_BYTES", size)
+    answers.rows("words", [], Maker())
+    kept.write_bytes(kept.read_bytes() + b"  ")
+    make = Maker()
+    answers.rows("words", [], make)
+    assert make.made == 0, "what follows the longest is not read"

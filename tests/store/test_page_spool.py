@@ -185,6 +185,34 @@ def test_a_full_spool_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(waiting_pages(tmp_path / "spool")) == 3
 
 
+def test_room_is_looked_for_twice_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr("gatewayfilter.store.page_spool.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(page_spool, "MOST_FILES", 2)
+    spool = page_spool.PageSpool(tmp_path / "spool", list[str]().append)
+    for moment, has_room in (
+        (1_000.0, True),
+        (1_000.0, True),
+        (1_000.4, False),
+        (1_000.4375, False),
+        (1_000.5, True),
+        (1_000.9, True),
+    ):
+        now[0] = moment
+        if moment == 1_000.4:
+            assert not spool._has_room(10)
+            for path in waiting_pages(tmp_path / "spool"):
+                path.unlink()
+        assert spool._has_room(10) is has_room, moment
+
+
+def test_a_page_fits_into_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_spool, "MOST_BYTES", 100)
+    for sizes, fits in (([60, 40], [True, True]), ([60, 41, 40], [True, False, True]), ([101], [False])):
+        spool = page_spool.PageSpool(tmp_path / "spool", list[str]().append)
+        assert [spool._has_room(size) for size in sizes] == fits
+
+
 def test_a_spool_that_cannot_be_written_drops_and_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "spool").write_text("a file")
     assert fill(tmp_path / "spool", response(), response()) == ["http://127.0.0.1/"] * 2

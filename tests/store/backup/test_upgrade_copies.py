@@ -11,19 +11,26 @@ import pytest
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store import Store, newest_usable_copy, schema_status
+from gatewayfilter.store.backup import upgrade_copies
 from gatewayfilter.store.backup.upgrade_copies import KEPT, copy_before_upgrade, go_back
 from gatewayfilter.store.sql.database import Database
 from gatewayfilter.store.sql.schema import HEAD
 from gatewayfilter.store.sql.schema_version import bring_to, known_schemas
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
-    """A database of the version before this one."""
-    path = tmp_path / "old.sqlite3"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "old.sqlite3"
     with closing(Database.from_url(f"sqlite:///{path}")) as database:
         bring_to(database, sorted(known_schemas())[-2])
     return path
+
+
+@pytest.fixture
+def old(made: Path, tmp_path: Path) -> Path:
+    """A database of the version before this one."""
+    shutil.copyfile(made, tmp_path / "old.sqlite3")
+    return tmp_path / "old.sqlite3"
 
 
 def test_a_database_is_copied_before_it_is_migrated_and_no_more_after(old: Path) -> None:
@@ -56,6 +63,12 @@ def test_the_newest_copies_are_kept(old: Path, monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
+def test_an_old_copy_that_is_removed_meanwhile_is_no_fault(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = [old.parent / "backups" / f"before-upgrade-{number}.sqlite3" for number in range(9)]
+    monkeypatch.setattr(upgrade_copies, "_copies", lambda _: gone)
+    assert copy_before_upgrade(old).exists()
+
+
 def test_a_new_copy_is_kept_whatever_the_clock_tells(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for second in range(9, 9 - KEPT - 1, -1):
         monkeypatch.setattr(time, "strftime", lambda *_, at=second: f"2026-{at}")
@@ -76,6 +89,56 @@ def test_a_damaged_copy_takes_no_database_away(old: Path, monkeypatch: pytest.Mo
     with pytest.raises(StoreError, match="no copy in"):
         go_back(old)
     assert old.exists()
+
+
+def _copied_with(old: Path, second: int, schema: str, *, pages: int = 0) -> Path:
+    """A copy that tells another schema, or whose last pages are damaged."""
+    copy = old.parent / "backups" / f"before-upgrade-2027-{second}-{schema}.sqlite3"
+    shutil.copyfile(old, copy)
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.execute("CREATE TABLE later AS SELECT zeroblob(50000) AS a")
+        connection.execute("UPDATE alembic_version SET version_num = ?", (schema,))
+        connection.commit()
+    if pages:
+        contents = bytearray(copy.read_bytes())
+        contents[-pages * 4_096 :] = b"\xff" * (pages * 4_096)
+        copy.write_bytes(contents)
+    return copy
+
+
+def test_newer_and_damaged_copies_are_passed_over(old: Path) -> None:
+    usable = copy_before_upgrade(old)
+    known = max(known_schemas())
+    newer = _copied_with(old, 1, "9999")
+    assert newest_usable_copy(old) == usable
+    damaged = _copied_with(old, 2, known, pages=5)
+    assert newest_usable_copy(old) == damaged  # its version can be read
+    fresh, aside = go_back(old)
+    assert fresh == usable
+    assert (fresh.exists(), aside.exists(), aside.name.startswith("old.sqlite3.newer-")) == (True, True, True)
+    assert (newer.exists(), old.stat().st_mode & 0o777) == (True, 0o600)
+    assert not list(old.parent.glob(".*"))
+
+
+def test_what_is_no_database_is_no_copy(old: Path) -> None:
+    (old.parent / "backups").mkdir()
+    assert newest_usable_copy(old) is None
+    (old.parent / "backups" / "before-upgrade-1.sqlite3").write_bytes(b"")
+    (old.parent / "backups" / "before-upgrade-2.sqlite3").write_bytes(b"no database" * 1_000)
+    assert newest_usable_copy(old) is None
+    with pytest.raises(StoreError, match="restore a backup"):
+        go_back(old)
+
+
+def test_room_for_the_copy_and_its_log_is_needed(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old.with_name("old.sqlite3-wal").write_bytes(b"")
+    usage: Any = shutil.disk_usage(old.parent)
+    needed = 50_000_000 + old.stat().st_size
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=needed - 1))
+    with pytest.raises(StoreError, match="are needed"):
+        copy_before_upgrade(old)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=needed))
+    copy_before_upgrade(old)
 
 
 def test_what_is_moved_aside_is_whole_without_its_log(old: Path) -> None:

@@ -94,3 +94,36 @@ def test_folding_the_feed_gives_the_lists(scratch_url: str, steps: list[tuple[st
         for rule in store.lists.rules():
             store.lists.remove_rule(rule.rule_id)
         store.lists.remove_learned(list(overlay.learned))
+
+
+def test_a_feed_that_takes_anothers_place_begins_anew(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        for name in ("a.example", "b.example"):
+            store.lists.add_rule(ListAction.BLOCK, EntryKind.HOST, name)
+        marks = [store.feed.mark(seq) for seq in (0, 1, 2, 3)]
+        assert marks[0] == "0"
+        assert (len(set(marks)), marks[3]) == (4, "")
+        store.feed.begin_after(1)
+        (only,) = store.feed.read(0)
+        first = store.feed.last_seq()
+        assert (only.seq, only.kind) == (first, ChangeKind.MANUAL_REMOVED)
+        assert only.manual is not None
+        assert (only.manual.pattern, first > 1_000) == ("none.invalid", True)
+        assert [store.feed.mark(seq) for seq in (0, 1, 2)] == ["", "", ""]
+        store.feed.begin_after(first + 50)
+        assert store.feed.last_seq() - first == 50 + first - 2
+        assert len(store.lists.rules()) == 2
+
+
+def test_net_changes_of_learned_entries_are_the_last_of_each(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        entries = [LearnedEntry(f"{key}.example", ListAction.BLOCK, "gambling", "http://x/", "", 0.0, 9e9) for key in "abc"]
+        store.lists.put_learned(entries)
+        begun = store.feed.last_seq()
+        store.lists.remove_learned(["a.example"])
+        store.lists.put_learned([entries[0]])
+        store.lists.remove_learned(["b.example"])
+        found = store.feed.learned_between(0, store.feed.last_seq())
+        assert found == {"a.example": entries[0], "b.example": None, "c.example": entries[2]}
+        assert set(store.feed.learned_between(begun, begun + 1)) == {"a.example"}
+        assert store.feed.learned_between(begun, begun) == {}

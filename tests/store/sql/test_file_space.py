@@ -1,6 +1,8 @@
 import sqlite3
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
 
 import pytest
 
@@ -71,6 +73,48 @@ def test_a_long_write_ahead_log_is_folded_back(tmp_path: Path, monkeypatch: pyte
     store.tidy()
     assert log.stat().st_size == 0
     store.close()
+
+
+def test_pages_are_given_back_in_steps_to_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter([150, 50, 1, 0])
+    pauses: list[float] = []
+    monkeypatch.setattr(file_space, "_surplus", lambda _: next(left))
+    monkeypatch.setattr(file_space, "_STEP_PAGES", 100)
+    monkeypatch.setattr("gatewayfilter.store.sql.file_space.time.sleep", pauses.append)
+    with closing(Store.open(f"sqlite:///{tmp_path}/new.sqlite3")) as store:
+        assert tidy_file(store._database) == 100 + 50 + 1
+    assert pauses == [0.01] * 3
+
+
+class Pages:
+    """A database of so many pages."""
+
+    def __init__(self, **pragmas: int | None) -> None:
+        self._pragmas = pragmas
+
+    def read(self) -> AbstractContextManager[Self]:
+        return nullcontext(self)
+
+    def exec_driver_sql(self, statement: str) -> SimpleNamespace:
+        return SimpleNamespace(scalar=lambda: self._pragmas[statement.removeprefix("PRAGMA ")])
+
+
+@pytest.mark.parametrize(
+    ("mode", "free", "pages", "surplus"),
+    [
+        (2, 4_096, 0, 0),
+        (2, 4_097, 16_384, 1),
+        (2, 5_000, 20_000, 0),
+        (2, 5_001, 20_000, 1),
+        (1, 9_000, 9_000, 0),
+        (0, 9_000, 9_000, 0),
+    ],
+)
+def test_free_pages_beyond_a_quarter_of_the_file_are_surplus(mode: int, free: int, pages: int, surplus: int) -> None:
+    database: Any = Pages(auto_vacuum=mode, freelist_count=free, page_count=pages)
+    assert file_space._surplus(database) == surplus
+    empty: Any = Pages(auto_vacuum=2, freelist_count=None, page_count=None)
+    assert file_space._surplus(empty) == 0
 
 
 def test_another_database_sees_to_its_own_files() -> None:

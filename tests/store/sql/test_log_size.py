@@ -1,11 +1,16 @@
 import random
+from contextlib import closing
 
 import pytest
+from sqlalchemy import delete
 
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.traffic import log_rows
+from gatewayfilter.store.sql import log_size
+from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.log_size import measure_log
+from gatewayfilter.store.sql.schema import DECISIONS
 
 DRAW = random.Random(2)
 TEXT = "".join(DRAW.choices("abcdefghijklmnopqrstuvwxyz/._-=?&0123456789", k=100_000))
@@ -102,3 +107,52 @@ def test_it_is_measured_again_only_when_so_much_was_written_that_it_can_matter(
     store.log.write([record(20)] * 2)
     store.log.shrink(most)
     assert len(measured) == 2
+
+
+@pytest.mark.parametrize(
+    ("most", "kept", "surplus"),
+    [(10.0, None, 0), (9.9, None, 1), (9.0, None, 1), (9.9, 5.0, 5), (9.9, 4.9, 6), (10.0, 1.0, 0), (0.0, 0.0, 10)],
+)
+def test_the_excess_is_of_the_oldest_rows(sqlite_url: str, most: float, kept: float | None, surplus: int) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.log.write([record(100)] * 10)
+        with store._database.read() as connection:
+            whole = measure_log(connection, 1e9)
+            one = whole.size_bytes / 10
+            found = measure_log(connection, most * one, None if kept is None else kept * one)
+    assert whole.surplus_up_to == 0
+    assert found == log_size.LogSize(whole.size_bytes, surplus)
+
+
+def test_rows_that_are_gone_take_nothing(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.log.write([record(100)] * 3)
+        with store._database.write(Area.LOG) as connection:
+            whole = measure_log(connection, 1e9).size_bytes
+            connection.execute(delete(DECISIONS).where(DECISIONS.c.id == 2))
+            assert measure_log(connection, 1e9).size_bytes == whole * 2 // 3
+
+
+def test_ranges_are_of_one_width_and_the_newest_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert log_size._ranges(5, 7) == [(7, 8), (6, 7), (5, 6)]
+    monkeypatch.setattr(log_size, "STRATA", 3)
+    assert log_size._ranges(1, 10) == [(7, 11), (4, 7), (1, 4)]
+    assert log_size._ranges(9, 9) == [(9, 10)]
+
+
+@pytest.mark.parametrize(
+    ("length", "in_pages", "sqlite", "postgres"),
+    [
+        (0, 48, 88, 240),
+        (100, 4_096 // 27, 4_096 // 27 + 150 + 40, 100 + 120 + 300 + 120),
+        (600, 4_096 // 6, 4_096 // 6 + 900 + 40, 600 + 120 + 1_800 + 120),
+        (601, 4_096 // 6, 4_096 // 6 + 900 + 40, 601 + 120 + 1_800 + 120),
+        (4_013, 4_096, 4_096 + 940, 4_013 + 2_040),
+        (4_014, 4_096, 4_096 + 940, 4_014 + 2_040),
+        (4_048, 8_192, 8_192 + 940, 4_048 + 2_040),
+        (10_000, 3 * 4_096, 3 * 4_096 + 940, 10_000 + 2_040),
+    ],
+)
+def test_what_a_row_takes(length: int, in_pages: int, sqlite: int, postgres: int) -> None:
+    assert log_size._in_pages(length) == in_pages
+    assert (log_size._of_sqlite(length), log_size._of_postgres(length)) == (sqlite, postgres)

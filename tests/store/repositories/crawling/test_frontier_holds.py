@@ -10,8 +10,6 @@ from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.crawling.frontier_holds import MOST_HOLDS
 
-pytestmark = pytest.mark.slow
-
 TASK, HOST = HoldKind.TASK, HoldKind.HOST
 A, B, DEEP = "http://a.example/", "http://b.example/", "http://www.a.example/deep"
 
@@ -85,6 +83,7 @@ def test_both_holds_of_a_url_must_end(queue: CrawlQueue) -> None:
     assert urls(queue.lease(9, 60.0, 111.0)) == [A]
 
 
+@pytest.mark.slow
 def test_held_urls_count_towards_the_bound_and_are_cleared(queue: CrawlQueue) -> None:
     queue.max_waiting = 3
     queue.add([CrawlRequest(f"http://a.example/{number}", Priority.LINK, task="news") for number in range(3)], 100.0)

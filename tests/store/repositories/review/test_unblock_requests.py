@@ -62,6 +62,13 @@ def test_limits_of_a_client(store: Store) -> None:
     assert store.unblock.ask([ask(url="http://day.example/", at=86_400.0 + 6.0)]) == 1
 
 
+@pytest.mark.parametrize("bound", ["MOST_OF_CLIENT", "MOST_A_DAY", "MOST_OPEN"])
+def test_a_limit_of_one_lets_one_through(bound: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, bound, 1)
+    assert store.unblock.ask([ask(url=f"http://{number}.example/") for number in range(3)]) == 1
+    assert store.unblock.ask([ask(url="http://9.example/", client="10.0.0.2")]) == (0 if bound == "MOST_OPEN" else 1)
+
+
 @pytest.mark.parametrize(("later", "new"), [(HOUR - 2, 0), (HOUR, 1)])
 def test_a_denied_page_can_be_requested_again_after_an_hour(later: float, new: int, store: Store) -> None:
     store.unblock.ask([ask()])

@@ -1,8 +1,11 @@
+from typing import Any
+
 import pytest
 
 import gatewayfilter.store.repositories.traffic.decision_log as decision_log_module
 from gatewayfilter.interfaces import DecisionLog
 from gatewayfilter.model import LogRecord
+from gatewayfilter.store.sql.log_size import measure_log
 
 
 def record(at: float, url: str = "http://a.example/") -> LogRecord:
@@ -75,3 +78,33 @@ def test_one_odd_request_does_not_cost_the_batch(log: DecisionLog, field: str, o
     log.write([record(1.0), record(2.0)._replace(**{field: odd}), record(3.0, "http://例え.example/")])  # type: ignore[arg-type]
     expected = [record(1.0), record(2.0)._replace(**{field: kept}), record(3.0, "http://例え.example/")]  # type: ignore[arg-type]
     assert [found for _, found in log.tail(5)] == expected
+
+
+def test_a_log_just_within_its_size_is_measured_again_as_soon_as_it_may_exceed_it(
+    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[float] = []
+    measure = measure_log
+
+    def counted(connection: Any, most_bytes: float, keep_bytes: float) -> Any:
+        found = measure(connection, most_bytes, keep_bytes)
+        measured.append(found.size_bytes)
+        return found
+
+    monkeypatch.setattr(decision_log_module, "measure_log", counted)
+    monkeypatch.setattr(decision_log_module, "_LONGEST_ROW", 100)
+    log.write([record(float(number)) for number in range(100)])
+    log.shrink(1e9)
+    (size,) = measured
+    for most_bytes, rows in ((size + 1_000, 10), (size + 100, 1), (size, 0)):
+        measured.clear()
+        assert log.shrink(most_bytes) == 0
+        assert len(measured) == 1
+        log.shrink(most_bytes)
+        assert len(measured) == (1 if rows else 2), most_bytes
+    measured.clear()
+    assert log.shrink(size - 1) > 0
+    left = len(times(log))
+    assert left < 100
+    assert log.shrink(size - 1) == 0
+    assert len(measured) == 1, "there is room again"

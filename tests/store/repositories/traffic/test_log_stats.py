@@ -76,6 +76,8 @@ def test_the_sums_are_those_of_all_records(counted: int, store: Store) -> None:
         (None, None, True),  # nothing was decided before the first hour, or after the last one
         (BEGIN + DAY, None, True),
         (BEGIN, BEGIN + 9 * DAY, True),
+        (BEGIN, BEGIN + 3 * DAY, True),
+        (BEGIN + DAY, BEGIN + 2 * DAY, True),
         (BEGIN + 5 * 3_600, None, False),
         (BEGIN, BEGIN + DAY + 3_600, False),
     ],
@@ -237,6 +239,42 @@ def test_a_timeline_of_years_is_made_of_days(store: Store) -> None:
     store.log.write(records[150:])
     edges = [BEGIN + number * DAY for number in range(130)]
     assert list(store.log_stats.timeline(edges).buckets) == buckets(records, edges)
+
+
+@pytest.mark.parametrize(("most", "moments"), [(3, {BEGIN, BEGIN + DAY}), (4, {BEGIN + 3_600, BEGIN + DAY + 7_200})])
+def test_hours_of_many_clients_are_read_as_days(
+    most: int, moments: set[float], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.log.write([record(BEGIN + 3_600, 1), record(BEGIN + DAY + 7_200, 2)])
+    follow(store)
+    monkeypatch.setattr(log_timeline_module, "MOST_READ", most)
+    edges = [BEGIN + number * 3_600 for number in range(49)]
+    found = store.log_stats.timeline(edges, frozenset({"192.0.2.1", "192.0.2.2"}))  # two hours of two clients
+    assert {one.start for one in found.buckets if one.decisions} == moments
+
+
+def test_a_timeline_of_the_longest_span_in_hours(store: Store) -> None:
+    store.log.write([record(BEGIN + 3_600, 1)])
+    follow(store)
+    for hours, start in ((log_timeline_module.MOST_HOURS, BEGIN + 3_600), (log_timeline_module.MOST_HOURS + 1, BEGIN)):
+        edges = [BEGIN, BEGIN + 3_600, BEGIN + hours * 3_600]
+        for clients in (None, frozenset({"192.0.2.1"})):
+            assert [one.start for one in store.log_stats.timeline(edges, clients).buckets if one.decisions] == [start]
+
+
+def test_a_day_counts_whole_and_an_hour_where_it_begins(store: Store) -> None:
+    store.log.write([record(BEGIN + 100, 1), record(BEGIN + 3_700, 1)])
+    follow(store)
+    for clients in (None, frozenset({"192.0.2.1"})):
+        hours = store.log_stats.timeline([BEGIN + 1_800, BEGIN + DAY], clients)
+        days_ = store.log_stats.timeline([BEGIN + 1_800, BEGIN + 50 * DAY], clients)
+        assert [one.decisions for one in (*hours.buckets, *days_.buckets)] == [1, 2]
+
+
+def test_as_many_edges_as_there_may_be(store: Store) -> None:
+    assert len(store.log_stats.timeline([float(number) for number in range(2_001)]).buckets) == 2_000
+    with pytest.raises(ValueError, match="ascending"):
+        store.log_stats.timeline([float(number) for number in range(2_002)])
 
 
 @pytest.mark.parametrize("edges", [[], [1.0], [2.0, 1.0], [1.0, 1.0], list(range(5_000))])
