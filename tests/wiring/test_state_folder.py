@@ -108,6 +108,29 @@ def test_the_engine_is_over_the_newest_good_snapshot(settings: Settings, store: 
     assert [decided(engine, host) for host in ("a.test", "b.test", "c.test")] == ["blacklist", "manual-block", "unknown"]
 
 
+@pytest.mark.parametrize(("damaged", "refuses"), [((), 0), (("newer",), 1), (None, 1)])
+def test_a_damaged_snapshot_is_marked_to_be_made_again(
+    damaged: tuple[str, ...] | None, refuses: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot(settings, "a.test")
+    good, _ = storage.snapshot_folder(settings).open_newest()
+    refused: list[bool] = []
+
+    def open_newest() -> tuple[object, tuple[str, ...]]:
+        if damaged is None:
+            raise SnapshotError("none is good")
+        return good, damaged
+
+    folder = SimpleNamespace(open_newest=open_newest, refuse=lambda: refused.append(True))
+    monkeypatch.setattr(filtering, "snapshot_folder", lambda _: folder)
+    if damaged is None:
+        with pytest.raises(SnapshotError, match="none is good"):
+            filtering.newest_engine(settings)
+    else:
+        assert decided(filtering.newest_engine(settings), "a.test") == "blacklist"
+    assert len(refused) == refuses
+
+
 def test_engines_over_lists_alone_touch_no_state(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text("a.test\nb.test\n")
     engine = filtering.engine_for_lists([tmp_path / "list.txt"])
