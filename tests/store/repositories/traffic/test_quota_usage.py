@@ -3,11 +3,15 @@
 from datetime import datetime
 
 import pytest
+from sqlalchemy import select
 
 from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import DailyMinutes, Policy, PolicySet, Quota, QuotaKind, QuotaSum, QuotaUse, Spent
 from gatewayfilter.store import Store
+from gatewayfilter.store.repositories.traffic import quota_usage
+from gatewayfilter.store.sql.database import Area
+from gatewayfilter.store.sql.schema import QUOTA_USAGE
 from gatewayfilter.use_cases.policies import PolicyEditor
 
 CLIENT = "client:anna"
@@ -169,3 +173,14 @@ def test_the_clients_of_a_day_are_bounded(store: Store, monkeypatch: pytest.Monk
     assert len(store.usage.sums(NOON * 60)) == 3
     store.usage.add([QuotaUse("client:child", "hour", NOON)])
     assert QuotaSum("client:child", "hour", 1) in store.usage.sums(NOON * 60)
+
+
+def test_the_days_before_are_kept_for_two_days(store: Store) -> None:
+    def days() -> list[int]:
+        with store._database.read() as connection:
+            return sorted(connection.scalars(select(QUOTA_USAGE.c.day)))
+
+    for day in (10, 11, 12, 13):
+        with store._database.write(Area.LISTS) as connection:
+            quota_usage._merge(connection, ("client:kim", "films", day), [3])
+    assert days() == [11, 12, 13]
