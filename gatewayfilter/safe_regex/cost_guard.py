@@ -173,7 +173,7 @@ def _short_width(node: Node) -> int:
             return max(map(_short_width, branches))
         case Repeat(body, _, high):
             width = _short_width(body)
-            return width if _is_long(node) or high is None else width * high
+            return width if high is None or _is_long(node) else width * high
 
 
 def _is_long(node: Repeat) -> bool:
@@ -332,14 +332,11 @@ def _all_characters(node: Node) -> int:
 
 def _is_anchored(node: Node) -> bool:
     match node:
-        case Assertion(text):
-            return text == "^"
         case Sequence(parts):
             return bool(parts) and _is_anchored(parts[0])
         case Choice(branches):
-            return all(_is_anchored(branch) for branch in branches)
-        case _:
-            return False
+            return all(map(_is_anchored, branches))
+    return node == Assertion("^")
 
 
 def _emit(node: Node, alphabet: int) -> str:
@@ -378,9 +375,9 @@ def _emit_set(members: int, alphabet: int) -> str:
         left = EVERY
     ranges: list[str] = []
     while left:
-        low = (left & -left).bit_length() - 1
+        low = (left ^ (left - 1)).bit_length() - 1
         run = left >> low
-        width = (~run & (run + 1)).bit_length() - 1
+        width = (run ^ (run + 1)).bit_length() - 1
         ranges.append(f"\\x{low:02x}" if width == 1 else f"\\x{low:02x}-\\x{low + width - 1:02x}")
         left &= ~(((1 << width) - 1) << low)
     return f"[{'^' if negated else ''}{''.join(ranges)}]"

@@ -195,7 +195,7 @@ class _Reader:
         low, comma, high = inner.partition(",")
         if not closing or not low.isdecimal() or not low.isascii() or not (high == "" or (high.isdecimal() and high.isascii())):
             return None
-        if len(low) > 5 or len(high) > 5 or max(int(low), int(high or 0)) > MAX_REPEAT:
+        if len(low) > 5 or len(high) > 5 or max(int(low), int(high or low)) > MAX_REPEAT:
             raise RuleError(f"the regular expression repeats more than {MAX_REPEAT} times")
         self.position += len(inner) + 2
         upper = (int(high) if high else None) if comma else int(low)
