@@ -1,5 +1,6 @@
 """Bounds of what is read of a page, at their edges: forms, tags, the scores of texts, and files that were read before."""
 
+import gc
 import json
 import os
 import signal
@@ -146,7 +147,22 @@ def test_pages_that_no_parser_of_trees_should_see(monkeypatch: pytest.MonkeyPatc
         ("<p>" * 9, True),  # the next one ends it
         ("<b><p></b>" * 3, True),
         ("<br>" * 9, True),
+        ("<p><p><b><b><b>", False),  # all that follow count
+        ("<i><b></b><i><i><i>", False),
+        ("<i></b></i>" * 9, True),
+        ("<li><b><p></li>" * 2, False),
+        ("</b>" * 9, True),
+        ("</p><b>", True),
     ):
+        assert is_tame(html) is tame, html
+
+
+def test_tags_of_many_attributes_are_for_no_parser_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main_text, "MAX_ATTRIBUTES", 2)
+    monkeypatch.setattr(main_text, "_SEPARATED_TEXT", 6)
+    for html, tame in (
+        ("<b a b cd>", False), ("<b a b c>", True), ("<b abcdefg h>", True), ("<b aaaaaaa / b/c>", False), ("<b ab cd >", False),
+    ):  # fmt: skip
         assert is_tame(html) is tame, html
 
 
@@ -311,6 +327,15 @@ def test_a_child_is_kept_and_one_that_ended_replaced(confined: Callable[..., tup
     assert len(children[1].log) == 2
     for child in children:
         child.asked.close()
+
+
+def test_nobody_leaves_a_child_behind(confined: Callable[..., tuple[Sandbox, list[Child]]]) -> None:
+    box, children = confined(framed({"done": 1}))
+    assert box.ask({}, b"") == 1
+    del box
+    gc.collect()
+    assert children[0].log == ["kill", "wait"]
+    children[0].asked.close()
 
 
 @pytest.mark.parametrize("answer", [b"", FRAME.pack(0, 0), FRAME.pack(9, 0) + b'{"done":', struct.pack(">I", 1)])

@@ -170,14 +170,12 @@ def _high_part(body: bytes) -> bytes:
 
     Cut at ASCII bytes below `@`, which are never the second byte of a character of two.
     """
-    parts: list[bytes] = []
-    size = 0
+    sample = bytearray()
     for match in _HIGH_RUN.finditer(body):
-        parts.append(match[0])
-        size += len(match[0])
-        if size > _SAMPLE_BYTES:
+        sample += match[0] + b" "
+        if len(sample) > _SAMPLE_BYTES:
             break
-    return b" ".join(parts)[:_SAMPLE_BYTES]
+    return bytes(sample[:_SAMPLE_BYTES])
 
 
 def _decoded(body: bytes, codec: str) -> Decoded:

@@ -22,8 +22,7 @@ def unescape(text: str) -> str:
     if len(text) < _SHORT:
         return _REFERENCE.sub(_replacement, text)
     parts = _REFERENCE.split(text)
-    if len(parts) > 1:
-        parts[1::2] = map(_Meanings().__getitem__, parts[1::2])
+    parts[1::2] = map(_Meanings().__getitem__, parts[1::2])
     return "".join(parts)
 
 
@@ -56,11 +55,10 @@ def _of_number(reference: str) -> str:
     digits = reference.rstrip(";")
     is_hex = digits[1] in "xX"
     digits = digits[2:] if is_hex else digits[1:]
+    digits = digits.lstrip("0") or "0"
     if len(digits) >= _LONG:
-        digits = digits.lstrip("0") or "0"
-        if len(digits) >= _LONG:
-            return "\ufffd"
+        return "\ufffd"
     number = int(digits, 16 if is_hex else 10)
     if _FIRST_PLAIN <= number < _FIRST_ODD or _FIRST_WIDE <= number < _BEYOND:
         return chr(number)
-    return "\ufffd" if number >= _BEYOND else html.unescape(f"&#{number};")
+    return html.unescape(f"&#{number};")

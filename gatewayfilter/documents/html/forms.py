@@ -169,20 +169,18 @@ class _Reader:
         self.names: list[str] = []
         self.references: list[str] = []
         self._fields = 0
-        self._action = ""
-        self._is_listed = True  # the open form's action is among the targets, or no form is open
+        self._unlisted: list[str] = []  # the open form's action, until it is among the targets
         self._in_form = False
 
     def read(self, tokens: Sequence[Token]) -> "_Reader":
         """Takes all tags of a page."""
         for name, attributes in _tags_of(tokens):
             if name == "form":
-                self._action = _cut(attributes_of(attributes).get("action", ""))
-                self._is_listed, self._in_form = False, True
+                self._unlisted, self._in_form = [_cut(attributes_of(attributes).get("action", ""))], True
                 if len(self.other_targets) < MAX_REFERENCES:
-                    self.other_targets.append(self._action)
+                    self.other_targets += self._unlisted
             elif name == "/form":
-                self._is_listed, self._in_form = True, False
+                self._unlisted, self._in_form = [], False
             elif name in {"input", "textarea"}:
                 self._field(attributes, name)
             elif name == "meta":
@@ -207,9 +205,9 @@ class _Reader:
         if credential is None or (name == "textarea" and credential is not Credential.SEED):
             return
         self.credentials.add(credential)
-        if self._in_form and not self._is_listed and len(self.targets) < MAX_REFERENCES:
-            self._is_listed = True
-            self.targets.append(self._action)
+        if len(self.targets) < MAX_REFERENCES:
+            self.targets += self._unlisted
+            self._unlisted = []
 
     def _meta(self, attributes: str) -> None:
         values = attributes_of(attributes)
@@ -228,7 +226,7 @@ class _Reader:
 
     def _reference(self, name: str, attributes: str) -> None:
         if name != "link":
-            if found := _ABSOLUTE.search(attributes, 0, MAX_ATTRIBUTES):
+            if found := _ABSOLUTE.search(attributes[:MAX_ATTRIBUTES]):
                 self._refer(_cut(found[1]))
             return
         values = attributes_of(attributes)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gatewayfilter.documents.html.frequent_tags import DESCRIPTIONS, KEYWORDS, PARTING_TAGS, PARTS, PLAIN, TITLES
-from gatewayfilter.documents.html.open_elements import RULES, TABLE_PART, UNKNOWN, OpenElements
+from gatewayfilter.documents.html.open_elements import NONE, RULES, TABLE_PART, UNKNOWN, OpenElements
 from gatewayfilter.documents.html.rendering import (
     DATA_PICTURE,
     DISPLAYED,
@@ -91,7 +91,7 @@ class _Reader:
         self._elements = OpenElements()
         self._known = 0  # tokens whose elements are on the stack
         self._follows = False  # an element hides, thus the stack is kept
-        self._hidden_by = 0  # INVISIBLE where elements within may be shown again
+        self._hidden_by = HIDES  # INVISIBLE where elements within may be shown again
         self._hidden_name = ""
         self._asked = 0  # elements of which `special` was asked
         self._options = 0  # 1 in a closed select before its first option, 2 after it
@@ -125,7 +125,7 @@ class _Reader:
             elif name not in PLAIN:
                 self._tag(place, name.lower(), attributes)
             if text:
-                if self._elements.hidden >= 0:
+                if self._elements.hidden != NONE:
                     self._text(text)
                 elif pieces or not text.isspace():
                     pieces.append(text)
@@ -163,7 +163,7 @@ class _Reader:
             self._end_tag(name[1:])
             return
         effect, found = self._looks(name, attributes)
-        if effect & HIDING and name not in VOID_TAGS:
+        if effect & HIDING and name not in VOID_TAGS and name != NO_SCRIPT:  # which is never on the stack, nor what is within
             self._catch_up(place)
             if self._elements.start(name, attributes, foreign=False, closed=is_closed(attributes)):
                 self._hide(name, effect)
@@ -183,28 +183,16 @@ class _Reader:
         elif name in PARTING_TAGS:
             self._end_block()
 
-    def _is_simple(self, name: str) -> bool:
-        """Takes a tag that neither ends what hides nor shows anything; returns False where that is not seen at once."""
-        elements = self._elements
-        if self._hidden_by != HIDES or self._hidden_name == "details" or elements.shown >= 0:
-            return False
-        if name in SPECIAL or (elements.fosters and name[0] != "/"):
-            return False
-        return elements.end_top(name) if name[0] == "/" else elements.start_plain(name)
-
     def _follow(self, kind: str, name: str, attributes: str) -> None:
         """Takes a tag while an element hides."""
-        if self._is_simple(name):
-            if name.removeprefix("/") in PARTING_TAGS:
-                self._end_hidden()
-        elif name[0] == "/":
-            self._follow_end(name[1:], was_hidden=self._elements.shown < 0)
+        if name[0] == "/":
+            self._follow_end(name[1:], was_hidden=self._elements.shown == NONE)
         else:
             self._follow_start(name, attributes, foreign=kind == FOREIGN)
 
     def _follow_start(self, name: str, attributes: str, *, foreign: bool) -> None:
         elements = self._elements
-        was_hidden = elements.shown < 0
+        was_hidden = elements.shown == NONE
         if foreign:
             self._page.is_unusual |= name in UNUSUAL_FOREIGN
             effect, found = HIDES if name in NEVER_RENDERED_SVG else effect_of(attributes), NOTHING
@@ -212,12 +200,12 @@ class _Reader:
             effect, found = self._looks(name, attributes)
         fostered = was_hidden and elements.fosters and not RULES.get(name, UNKNOWN).bits & TABLE_PART
         is_open = elements.start(name, attributes, foreign=foreign, closed=bool(attributes) and is_closed(attributes))
-        if elements.hidden < 0:
+        if elements.hidden == NONE:
             self._unhide()
         elif (
             was_hidden
             and is_open
-            and elements.shown < 0
+            and elements.shown == NONE
             and (not effect & HIDING if fostered else self._shows_again(name, attributes, effect))
         ):
             self._end_hidden()
@@ -225,7 +213,7 @@ class _Reader:
             self._shown(name, attributes, found)
             return
         self._after(name, was_hidden=was_hidden)
-        if elements.hidden < 0 or elements.shown >= 0:
+        if elements.hidden == NONE or elements.shown != NONE:
             if effect & HIDING and is_open:
                 self._hide(name, effect)
             elif foreign:
@@ -238,16 +226,16 @@ class _Reader:
         elements = self._elements
         root = elements.hidden
         elements.end(name)
-        if elements.hidden < 0:
+        if elements.hidden == NONE:
             self._unhide()
             if was_hidden and len(elements) >= root:  # nothing but what was hidden has ended
                 return
         self._after(name, was_hidden=was_hidden)
-        if elements.shown >= 0 or elements.hidden < 0:
+        if elements.shown != NONE or elements.hidden == NONE:
             self._end_tag(name)
 
     def _after(self, name: str, *, was_hidden: bool) -> None:
-        if not was_hidden and self._elements.hidden >= 0 > self._elements.shown:  # what was shown again has ended
+        if not was_hidden and self._elements.hidden > NONE == self._elements.shown:  # what was shown again has ended
             self._end_block()
         if name in PARTING_TAGS:
             self._end_hidden()
@@ -300,7 +288,7 @@ class _Reader:
 
     def _hide(self, name: str, effect: int) -> None:
         elements = self._elements
-        elements.hidden, elements.shown = len(elements) - 1, -1
+        elements.hidden, elements.shown = len(elements) - 1, NONE
         self._follows, self._hidden_name, self._hidden_by = True, name, effect & HIDING
 
     def _unhide(self) -> None:
@@ -336,7 +324,7 @@ class _Reader:
 
     def _element_of_text(self, kind: str, attributes: str, text: str) -> None:
         """Takes the content of an element without markup."""
-        hidden = self._follows and self._elements.shown < 0
+        hidden = self._follows and self._elements.shown == NONE
         if kind == NO_SCRIPT:
             self._within = True
             self._text(text)
@@ -362,7 +350,7 @@ class _Reader:
     def _text(self, text: str) -> None:
         if not text:
             return
-        hidden = self._within or (self._follows and self._elements.shown < 0)
+        hidden = self._within or (self._follows and self._elements.shown == NONE)
         if hidden and (self._within or not self._elements.fosters or text.isspace()):
             if self._hidden_pieces or not text.isspace():
                 self._hidden_pieces.append(text)

@@ -8,6 +8,8 @@ element ends with its parent instead of being opened again behind it. `_markup.p
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+NONE: Final = -1
+"""No place on the stack."""
 MAX_SEARCH = 256
 """Innermost elements among which the one is looked for that a tag ends."""
 
@@ -153,8 +155,8 @@ class OpenElements:
     """The elements that are open after some tags, and which of them hides its content.
 
     Attributes:
-        hidden: place of the element that hides, -1 for none.
-        shown: place of an element within that is shown again, -1 for none.
+        hidden: place of the element that hides, `NONE` for none.
+        shown: place of an element within that is shown again, `NONE` for none.
     """
 
     __slots__ = ("_links", "_paragraphs", "_stack", "hidden", "shown")
@@ -162,7 +164,7 @@ class OpenElements:
     def __init__(self) -> None:
         self._stack: list[Element] = []
         self._paragraphs = self._links = 0  # that are open: without any, none is looked for
-        self.hidden = self.shown = -1
+        self.hidden = self.shown = NONE
 
     def __len__(self) -> int:
         return len(self._stack)
@@ -178,55 +180,31 @@ class OpenElements:
         return bool(self._stack) and self._stack[-1][2] != HTML
 
     def open_table(self) -> int:
-        """Returns the place of the table before which text and elements that follow are put, -1 for none."""
+        """Returns the place of the table before which text and elements that follow are put, `NONE` for none."""
         for place in range(len(self._stack) - 1, self._least() - 1, -1):
             bits = self._stack[place][1]
             if not bits & ROWS:
                 break
             if bits & TABLE:
                 return place
-        return -1
+        return NONE
 
     @property
     def fosters(self) -> bool:
         """Whether text and elements that follow are put before a table that hides its content, or stands in what does so."""
-        return bool(self._stack) and self._stack[-1][1] & ROWS != 0 and 0 <= self.open_table() <= self.hidden
-
-    def start_plain(self, name: str) -> bool:
-        """Takes a start tag of HTML if it is seen at once that it ends nothing; returns False where `start` has to take it."""
-        found = _TAGS.get(name)
-        if found is None:
-            return False
-        element, bits, closes, stops = found
-        stack = self._stack
-        if stack:
-            _, top, space = stack[-1]
-            if space != HTML or (closes and (self._links if bits & LINK else top & closes or not top & stops)):
-                return False
-        if bits & P_CLOSER and self._paragraphs:
-            return False
-        if not bits & NEVER:
-            self._push(element)
-        return True
-
-    def end_top(self, name: str) -> bool:
-        """Takes an end tag (`/div`) if it ends the innermost element, and that hides nothing; returns whether it does."""
-        stack = self._stack
-        if not stack or stack[-1][0] != name[1:] or len(stack) - 1 in {self.hidden, self.shown}:
-            return False
-        self._count_out(stack.pop()[1])
-        return True
+        return NONE < self.open_table() <= self.hidden
 
     def follow(self, tokens: Sequence[tuple[str, str, str, str]], place: int, stop: int) -> int:
         """Takes tokens (tags.Token) as long as they are simple; returns the place of the first that is not, or `stop`.
 
-        `start_plain` and `end_top` in one loop: a call for each tag would cost as much as all else.
+        Simple are start tags of HTML that end nothing, and end tags of the innermost element: `start` and `end` would do the
+        same of them, but a call for each tag would cost as much as all else.
         """
         stack = self._stack
         for at in range(place, stop):
             kind, name, _, _ = tokens[at]
             found = _TAGS.get(name)
-            top, top_bits, space = stack[-1] if stack else ("", 0, HTML)
+            top, top_bits, space = stack[-1] if stack else ("", NEVER, HTML)
             if found is None:
                 if not name:
                     continue
@@ -265,7 +243,7 @@ class OpenElements:
             self.leave_foreign()
         if bits & FORM and self._has_form():
             return False
-        if name == "table" and (table := self.open_table()) >= 0:
+        if name == "table" and (table := self.open_table()) != NONE:
             self._cut(table)
         if rule.closes and (self._links or not bits & LINK):
             self._close(rule.closes, rule.stops)
@@ -318,7 +296,7 @@ class OpenElements:
             special = special or bool(bits & SPECIAL)
 
     def _close(self, closes: int, stops: int) -> None:
-        found = -1
+        found = NONE
         special = False
         stack = self._stack
         for place in range(len(stack) - 1, self._least() - 1, -1):
@@ -327,11 +305,11 @@ class OpenElements:
                 found = place
             elif bits & stops:
                 break
-            elif found < 0:
+            elif found == NONE:
                 special = special or bool(bits & SPECIAL)
-        if found >= 0 and special and closes & (LINK | NOBR):
+        if found != NONE and special and closes & (LINK | NOBR):
             self._take_out(found)
-        elif found >= 0:
+        elif found != NONE:
             self._cut(found)
 
     def _push(self, element: Element) -> bool:
@@ -351,16 +329,16 @@ class OpenElements:
                 self._count_out(bits)
         del self._stack[place:]
         if self.hidden >= place:
-            self.hidden = -1
+            self.hidden = NONE
         if self.shown >= place:
-            self.shown = -1
+            self.shown = NONE
 
     def _take_out(self, place: int) -> None:
         self._count_out(self._stack.pop(place)[1])
         if self.hidden >= place:
-            self.hidden = -1 if self.hidden == place else self.hidden - 1
+            self.hidden = NONE if self.hidden == place else self.hidden - 1
         if self.shown >= place:
-            self.shown = -1 if self.shown == place else self.shown - 1
+            self.shown = NONE if self.shown == place else self.shown - 1
 
     def _has_form(self) -> bool:
         return any(bits & FORM for _, bits, _ in self._stack[self._least() :])
@@ -372,7 +350,7 @@ class OpenElements:
         if len(self._stack) == place + 1:
             self._cut(place)
             return
-        self._count_out(self._stack.pop(place)[1])
+        del self._stack[place]
         self.hidden -= self.hidden > place
         self.shown -= self.shown > place
 
@@ -388,7 +366,5 @@ def breaks_out(name: str, bits: int, attributes: str) -> bool:
     """Returns whether a start tag ends the foreign content in which it stands."""
     if bits & BREAKOUT:
         return True
-    if name != "font":
-        return False
-    lower = attributes.lower()
+    lower = attributes.lower() if name == "font" else ""
     return "color" in lower or "face" in lower or "size" in lower

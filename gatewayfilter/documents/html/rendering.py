@@ -188,10 +188,9 @@ def _is_out_of_sight(declared: dict[str, str]) -> bool:
         return True
     if declared.get("overflow") in {"hidden", "clip"} and any(_is_zero(declared, name) for name in _SIZES):
         return declared.keys().isdisjoint(_ENLARGING)
-    if not declared.keys().isdisjoint(_MOVING):
-        return False
     names = _MARGINS if declared.get("position") not in {"absolute", "fixed", "relative"} else _MARGINS | _PLACES
-    return any((_length(declared[name])[0] or 0) <= -_FAR for name in names & declared.keys())
+    is_far = any((_length(declared[name])[0] or 0) <= -_FAR for name in names & declared.keys())
+    return is_far and declared.keys().isdisjoint(_MOVING)
 
 
 def _is_zero(declared: dict[str, str], name: str) -> bool:

@@ -46,6 +46,52 @@ def test_targets_are_of_forms_with_credentials() -> None:
     assert loose.targets == ("a.php",)
 
 
+def test_a_target_is_listed_once_and_only_for_the_fields_of_its_form() -> None:
+    found = read_forms(
+        "<form action=a><input name=q></form><input type=password><form action=b><input type=password><input type=email></form>"
+        "<form action=c><input type=email><form action=d><input type=password>"
+    )
+    assert found is not None
+    assert found.targets == ("b", "c", "d")
+
+
+@pytest.mark.parametrize(
+    ("head", "saved_from"),
+    [
+        ("<!-- mirrored from a.example/x -->", "http://a.example/x"),
+        ("<!-- Mirrored from https://a.example/x -->", "https://a.example/x"),
+        ("<!-- mirrored from gopher://a.example/ -->", "http://gopher://a.example/"),
+        ("<!-- saved from url=(0014)about:internet -->", "http://about:internet"),
+        ("<meta name=savepage-url content=http://a.example/><meta name=savepage-from content=http://b.example/>",
+        "http://a.example/"),
+        ("<meta name=savepage-from content=a.example>", ""), ("<!-- mirrored from abc -->", ""),
+        (" " * 2_990 + "<!-- mirrored from a.example -->", ""),
+        ("<!-- mirrored from a.example --><meta name=savepage-url content=http://b.example/>", "http://b.example/"), ("", ""),
+    ],
+)  # fmt: skip
+def test_where_a_saved_page_was(head: str, saved_from: str) -> None:
+    found = read_forms(head + "<input type=password>")
+    assert found is not None
+    assert found.saved_from == saved_from
+
+
+@pytest.mark.parametrize(
+    ("html", "references"),
+    [
+        ("<link rel=icon href=https://a.example/>", ("https://a.example/",)), ("<link rel=icon href=gopher://a.example/>", ()),
+        ("<link rel='alternate icon' href=//a.example/>", ()), ("<link rel=dns-prefetch href=//a.example/>", ()),
+        ("<link rel=icon href=/a>", ()),
+        ("<img src='//a.example/b'>", ("//a.example/b",)), ("<script src=HTTP://a.example></script>", ("HTTP://a.example",)),
+        ("<area href=a//b>", ()),
+        ("<a data-href=//a.example/>x</a>", ("//a.example/",)), ("<p href=//a.example/>", ()), ("<img alt=x><a>", ()),
+    ],
+)  # fmt: skip
+def test_absolute_references_alone_count(html: str, references: tuple[str, ...]) -> None:
+    found = read_forms(html + "<input type=password>")
+    assert found is not None
+    assert found.references == references
+
+
 def test_what_a_page_declares() -> None:
     found = read_forms(
         "<!-- saved from url=(0020)https://a.example/x --><link rel='shortcut icon' href=//b.example/i.ico>"
@@ -78,6 +124,7 @@ def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> No
         ("<!-- <input type=password> -->", {Credential.PASSWORD}),
         ("<textarea name=mnemonic>", {Credential.SEED}),
         ("<input name=q><TextArea placeholder='recovery phrase'>", {Credential.SEED}),
+        ("<textarea name=message></textarea><input type=password>", {Credential.PASSWORD}),
         ("<input name=q <textarea name=mnemonic>", {Credential.SEED}),
         ("<input name=q>" * MAX_FIELDS + "<input name=q><textarea name=mnemonic>", {Credential.SEED}),
         ("<p>mnemonic</p><textareas name=mnemonic>", set()),
