@@ -16,11 +16,15 @@ class Library:
 
     def __init__(self, pages: list[str], title: str | None = "t", *, encrypted: bool = False, opens: int = 1) -> None:
         self.read = list[str]()
-        self.pages = [SimpleNamespace(extract_text=lambda text=text: self.read.append(text) or text) for text in pages]
+        self.pages = [SimpleNamespace(extract_text=lambda text=text: self.taken(text)) for text in pages]
         self.metadata = None if title is None else SimpleNamespace(title=title)
         self.is_encrypted = encrypted
         self.opens = opens
         self.asked = list[Any]()
+
+    def taken(self, text: str) -> str:
+        self.read.append(text)
+        return text
 
     def decrypt(self, password: str) -> int:
         assert password == ""

@@ -238,7 +238,7 @@ def test_a_charset_that_damages_the_text_is_out(monkeypatch: pytest.MonkeyPatch,
 def test_the_sample_is_of_the_first_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"ab\xe9 cd 1234 \xe8\xe7 ef\xe6 gh\xe5"
     assert charset._high_part(body) == b"ab\xe9 \xe8\xe7 ef\xe6 gh\xe5 "
-    taken = []
+    taken = list[bytes]()
 
     def runs(text: bytes) -> Iterator[re.Match[bytes]]:
         for match in found.finditer(text):
