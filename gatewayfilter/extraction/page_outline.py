@@ -21,6 +21,7 @@ MOST_NODES: Final = 30_000
 """Nodes that are looked at."""
 _MOST_POSITIONS: Final = 20_000_000
 """Sum of the squares of the numbers of siblings: what `:nth-of-type` costs on the page, about 0.2 s."""
+NO_PARENT: Final = -1
 _LONGEST: Final = 160
 """Characters of an element's own text, and of a label."""
 
@@ -66,7 +67,7 @@ class OutlineElement:
         tag: its name, small letters, digits and hyphens.
         label: id and classes as in a selector, or the name of a meta element; for people.
         text: the beginning of its own text, of a meta element its content.
-        parent: number of the element around it, -1 for none.
+        parent: number of the element around it, `NO_PARENT` for none.
         shown: it has a piece; what stands in the head has none.
     """
 
@@ -107,7 +108,7 @@ class PageOutline:
         """Returns the elements around one, the outermost first."""
         found: list[OutlineElement] = []
         at = self.elements[number].parent
-        while at >= 0:
+        while at != NO_PARENT:
             found.append(self.elements[at])
             at = self.elements[at].parent
         return found[::-1]
@@ -163,9 +164,10 @@ class _Walk:
         if len(outline.elements) >= MOST_ELEMENTS or len(self._open) >= MOST_DEPTH:
             outline.is_whole = False
             return False
-        parent = self._open[-1] if self._open else -1
-        in_head = tag == "head" or (parent >= 0 and outline.elements[parent].tag == "head")
-        shown = not in_head and tag not in {"html", "body", "meta", "title"} and (parent < 1 or self._is_in_body(parent))
+        around = outline.elements[self._open[-1]] if self._open else None
+        in_head = tag == "head" or (around is not None and around.tag == "head")
+        shown = not in_head and tag not in {"html", "body", "meta", "title"} and (around is None or _is_in_body(around))
+        parent = NO_PARENT if around is None else around.number
         number = len(outline.elements)
         text = clean(node.getattr("content") or "")[:_LONGEST] if tag == "meta" else ""
         outline.elements.append(OutlineElement(number, tag, _label(node), text, parent, shown))
@@ -177,10 +179,6 @@ class _Walk:
         self._open.append(number)
         return True
 
-    def _is_in_body(self, parent: int) -> bool:
-        element = self._outline.elements[parent]
-        return element.shown or element.tag in {"html", "body"}
-
     def _close(self, number: int) -> None:
         if self._outline.elements[number].shown:
             self._outline.pieces.append(("close",))
@@ -190,7 +188,7 @@ class _Walk:
         text = clean(value[:MOST_TEXT], keep_lines=element is not None and element.tag == "pre")
         if element is not None and len(element.text) < _LONGEST:
             element.text = f"{element.text} {text}".strip()[:_LONGEST]
-        if element is not None and self._is_in_body(element.number):
+        if element is not None and _is_in_body(element):
             self._put(text)
 
     def _put(self, text: str) -> None:
@@ -199,6 +197,10 @@ class _Walk:
         self._outline.is_whole &= self._text_left > 0
         if text:
             self._outline.pieces.append(("text", text))
+
+
+def _is_in_body(element: OutlineElement) -> bool:
+    return element.shown or element.tag in {"html", "body"}
 
 
 def clean(text: str, *, keep_lines: bool = False) -> str:

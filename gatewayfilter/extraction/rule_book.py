@@ -45,7 +45,7 @@ class RuleResult:
     @property
     def is_empty(self) -> bool:
         """Whether it found neither a field nor a link."""
-        return not any(self.extracted.fields.values()) and not any(urls for _, urls in self.extracted.links)
+        return not any(self.extracted.fields.values()) and not self.extracted.links
 
     def kept(self) -> dict[str, list[str]]:
         """Returns the fields that were found, as they are kept with the verdict: bounded."""

@@ -126,7 +126,7 @@ class SelectorFinder:
         known: dict[str, int] = {}
         for expression in list(dict.fromkeys(candidates))[:_MOST_CANDIDATES]:
             found = self._matches(expression) if node.matches(expression) else None
-            if found is not None and len(found):
+            if found:
                 known[expression] = len(found)
         chosen: dict[int, str] = {}
         for expression, count in known.items():  # of selectors with the same matches, the first: it is the plainest
@@ -161,7 +161,7 @@ class SelectorFinder:
         counted: dict[int, Proposal] = {}
         for proposal in fields:
             found = self._matches(inner := f"{proposal.expression} a")
-            if found is not None and len(found):
+            if found:
                 counted.setdefault(len(found), Proposal("css", inner, len(found)))
         return [counted[count] for count in sorted(counted)]
 
@@ -197,7 +197,7 @@ def _candidates(node: Any) -> Iterator[str]:
             yield f'{tag}[{name}="{value}"]'
     classes = _classes(node)
     yield from (f"{tag}.{name}" for name in classes)
-    if len(classes) > 1:
+    if classes:
         yield f"{tag}.{'.'.join(classes[:3])}"
     yield from _below(node, f"{tag}.{classes[0]}" if classes else tag)
     yield tag
