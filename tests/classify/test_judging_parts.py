@@ -27,7 +27,9 @@ from gatewayfilter.model import Classification, Evidence
         (1, 1.0), (20, 4.0)], 5, (4.0, 20, 20)),
     ],
 )  # fmt: skip
-def test_the_most_weight_within_some_characters(places: list[tuple[int, float]], size: int, closest: tuple[float, int, int]) -> None:
+def test_the_most_weight_within_some_characters(
+    places: list[tuple[int, float]], size: int, closest: tuple[float, int, int]
+) -> None:
     assert _closest(places, size) == closest
 
 
@@ -35,7 +37,15 @@ def category(limit: float) -> Category:
     return Category("c", limit, 1)
 
 
-def hits(text: str, places: list[tuple[int, float]], zone: str = "main", role: Role = Role.WORD, name: str = "c", *, placed: bool = True) -> ZoneHits:
+def hits(
+    text: str,
+    places: list[tuple[int, float]],
+    zone: str = "main",
+    role: Role = Role.WORD,
+    name: str = "c",
+    *,
+    placed: bool = True,
+) -> ZoneHits:
     found = {Meaning(f"w{number}", name, role, weight): (start, 1) for number, (start, weight) in enumerate(places)}
     return ZoneHits(zone, text, placed, found)
 
@@ -43,8 +53,16 @@ def hits(text: str, places: list[tuple[int, float]], zone: str = "main", role: R
 def test_what_a_passage_is_made_of() -> None:
     known = {"c": category(4.0)}
     text = "x" * 5_000
-    assert densest([hits(text, [(2_000, 3.0)])], known, ideographic=False) == ("main", 2_000 - LETTERS // 4, "x" * (2 * (LETTERS // 4)))
-    assert densest([hits(text, [(2_000, 3.0)])], known, ideographic=True) == ("main", 2_000 - IDEOGRAPHS // 4, "x" * (2 * (IDEOGRAPHS // 4)))
+    assert densest([hits(text, [(2_000, 3.0)])], known, ideographic=False) == (
+        "main",
+        2_000 - LETTERS // 4,
+        "x" * (2 * (LETTERS // 4)),
+    )
+    assert densest([hits(text, [(2_000, 3.0)])], known, ideographic=True) == (
+        "main",
+        2_000 - IDEOGRAPHS // 4,
+        "x" * (2 * (IDEOGRAPHS // 4)),
+    )
     assert densest([hits(text, [(2_000, 2.9)])], known, ideographic=False) is None
     lines = "a\n" + "b" * 50 + "\nccc word ddd\n" + "e" * 50
     at = lines.index("word")
@@ -58,7 +76,8 @@ def test_what_a_passage_is_made_of() -> None:
     passed_over = hits(text, [(9, 4.0)], placed=False)
     assert densest([passed_over, hits("word", [(0, 4.0)])], known, ideographic=False) == ("main", 0, "word")
     for odd in (
-        hits(text, [(9, 4.0)], "title"), hits(text, [(9, 4.0)], placed=False), hits(text, [(9, 4.0)], role=Role.CONTEXT), hits(text, [(9, -4.0)]),
+        hits(text, [(9, 4.0)], "title"), hits(text, [(9, 4.0)], placed=False), hits(text, [(9, 4.0)], role=Role.CONTEXT),
+        hits(text, [(9, -4.0)]),
         hits(text, [(9, 4.0)], name="other"),
     ):  # fmt: skip
         assert densest([odd], known, ideographic=False) is None
@@ -75,7 +94,13 @@ def test_the_densest_passage_is_taken_as_a_share_of_its_limit() -> None:
 
 @pytest.mark.parametrize(
     ("text", "ideographic", "short"),
-    [("a" * 40, False, 1.0), ("a" * 41, False, 0.0), ("字" * 16, True, 1.0), ("字" * 17, True, 0.0), ("a" * 40 + "\n" + "b" * 60, False, 0.4)],
+    [
+        ("a" * 40, False, 1.0),
+        ("a" * 41, False, 0.0),
+        ("字" * 16, True, 1.0),
+        ("字" * 17, True, 0.0),
+        ("a" * 40 + "\n" + "b" * 60, False, 0.4),
+    ],
 )
 def test_lines_are_short_up_to_a_length(text: str, short: float, *, ideographic: bool) -> None:
     assert form_of(text, ideographic=ideographic).short == pytest.approx(short)
@@ -96,7 +121,8 @@ def test_the_form_of_a_text() -> None:
     [
         ("casino", "a casino x", "a   x"), ("ca.sino", "casino", " "), ("in casino", "sin in at", "    at"),
         ("the casino", "cas he", "  he"), ("casino", "ino in", "  in"),
-        ("赌场", "赌场开 赌", "  开 赌"), ("赌场开", "场开赌", "  赌"), ("赌场", "场赌", "场赌"), ("赌 场", "赌场", "  "), ("a\nb", "ab", "ab"),
+        ("赌场", "赌场开 赌", "  开 赌"), ("赌场开", "场开赌", "  赌"), ("赌场", "场赌", "场赌"),
+        ("赌 场", "赌场", "  "), ("a\nb", "ab", "ab"),
         ("", "x 赌", "x 赌"),
         ("赌场\n开户", "场开", "场开"), ("赌", "赌 赌场", "  赌场"), ("赌场开户", "x赌场y", "x  y"), ("abc", "abc赌", " 赌"),
     ],
@@ -144,7 +170,14 @@ def test_zones_are_cut_at_their_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_written_in_ideographs() -> None:
-    for text, ideographic in (("字" + "a" * 6, True), ("字" + "a" * 7, False), ("字", True), ("", False), ("a" * 1_000 + "字" * 900, False), ("あ" * 2, True)):
+    for text, ideographic in (
+        ("字" + "a" * 6, True),
+        ("字" + "a" * 7, False),
+        ("字", True),
+        ("", False),
+        ("a" * 1_000 + "字" * 900, False),
+        ("あ" * 2, True),
+    ):
         assert PageText("", {"main": text}).is_ideographic() is ideographic, text
 
 
@@ -171,7 +204,9 @@ def test_zones_that_a_rule_names() -> None:
 
 
 def test_lengths_and_titles() -> None:
-    assert PageText("Casino", {"main": "a casino", "title": "casino"}).without("casino") == PageText("Casino", {"main": "a  ", "title": " "})
+    assert PageText("Casino", {"main": "a casino", "title": "casino"}).without("casino") == PageText(
+        "Casino", {"main": "a  ", "title": " "}
+    )
     assert plain_text("ab", title="字c").length() == 6
     assert plain_text("ab", title="t" * 400).title == "t" * 300
     assert plain_text("ab", "http://x.example/cd?e_f").zones == {"url": "x example cd e f", "main": "ab"}
