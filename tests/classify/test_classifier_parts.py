@@ -15,11 +15,13 @@ from gatewayfilter.classify.lexicon.word_file import write_word_file
 from gatewayfilter.classify.models.calibration import KINDS, Calibration, Candidate
 from gatewayfilter.classify.models.decision_trees import DecisionTrees
 from gatewayfilter.classify.page_form import PLAIN
+from gatewayfilter.classify.passages import Passage
 from gatewayfilter.classify.reloading_classifier import ReloadingClassifier, load_classifier
 from gatewayfilter.classify.score import UNPLACED, Judgement
-from gatewayfilter.classify.score_adjustment import with_opinion
+from gatewayfilter.classify.score_adjustment import PASSAGE_CERTAINTY, with_opinion, with_passage
 from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.interfaces import Page
+from gatewayfilter.settings import Strictness
 
 WORDS = WordFile("c", limit=10.0, min_words=1, words={"casino": 12.0, "bonus": 4.0})
 LOGIN = "<input type=password>"
@@ -129,3 +131,12 @@ def test_a_second_opinion_moves_what_is_not_clear(score: float, logit: float, mo
     assert after.category == category
     spoken = [hit for hit in after.evidence if hit.word.startswith("second opinion")]
     assert [(hit.category, hit.zone, hit.position) for hit in spoken] == ([("c", "main", UNPLACED)] if moved != score else [])
+
+
+@pytest.mark.parametrize(("whole", "certainty"), [(None, PASSAGE_CERTAINTY), (0.2, PASSAGE_CERTAINTY), (0.95, 0.95)])
+def test_a_passage_makes_a_page_no_less_certain(whole: float | None, certainty: float) -> None:
+    found = Judgement("", 1.0, 10.0, {"c": 1.0}, (), {}, certainty=whole)
+    judged = Judgement("c", 12.0, 10.0, {"c": 12.0}, (), {}, certainty=0.99)
+    for strictness, category in ((Strictness.RELAXED, ""), (Strictness.STANDARD, "c")):
+        after = with_passage(found, judged, Passage("main", 0, ""), strictness)
+        assert (after.certainty, after.category) == (certainty, category)
