@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier, load_classifier
+from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.documents import text_density
 from gatewayfilter.documents.html import markup
 from gatewayfilter.settings import Strictness
+from tests.classify.bundled_classifiers import bundled
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,13 +28,13 @@ def classifier(lexicon: Lexicon) -> PageClassifier:
 @pytest.fixture(scope="session")
 def in_use() -> PageClassifier:
     """Words and text model, as they judge by default."""
-    return load_classifier([ROOT / "lists" / "words"])
+    return bundled()
 
 
 @pytest.fixture(scope="session")
 def strict() -> PageClassifier:
     """Words and text model at the strictness that blocks most."""
-    return load_classifier([ROOT / "lists" / "words"], strictness=Strictness.STRICT)
+    return bundled(Strictness.STRICT)
 
 
 @pytest.fixture(scope="session")

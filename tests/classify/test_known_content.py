@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.classify import Lexicon, PageClassifier, RuleBook, WordFile, load_classifier
+from gatewayfilter.classify import Lexicon, PageClassifier, RuleBook, WordFile
 from gatewayfilter.classify.known_content import KnownContent, content_key
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
-from gatewayfilter.settings import bundled_folder
+from tests.classify.bundled_classifiers import remembering as made_to_remember
 from tests.classify.honest_login_pages import CLONES, HONEST, Case
 from tests.classify.synthetic_pages import pages_of, sites
 
@@ -37,7 +37,7 @@ def page(body: str | bytes, url: str = URLS[0], content_type: str = HTML) -> Pag
 
 @pytest.fixture(scope="module")
 def remembering() -> PageClassifier:
-    return load_classifier([bundled_folder() / "words"], remembers=4_096)
+    return made_to_remember(4_096)
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ async def test_the_end_of_the_process_is_not_waited_for(spool: Spool) -> None:
     spool.put("1 bread")
     running = asyncio.create_task(spool.reader.run(stop))
     async with asyncio.timeout(10):
-        while spool.left():  # noqa: ASYNC110  it happens in another thread
+        while any(spool.folder.iterdir()):  # noqa: ASYNC110  it happens in another thread
             await asyncio.sleep(0.001)
     stop.set()
     async with asyncio.timeout(spool_reader._POLL_S / 2):

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gatewayfilter.classify import load_classifier
 from gatewayfilter.classify.models.calibration import KINDS, Calibration
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, TextModel
 from scripts.training import knots
 from scripts.training.bounds import FAR, PASSAGES_OVER, SETTLED_FOUND, SETTLED_GROUPS, SETTLED_MOST, SMALLEST_GAP
 from scripts.training.inputs import CATEGORIES, HARMLESS, LICENSED, Sample, text_page
 from scripts.training.settled import Odds, unlearned, with_knots
+from tests.classify.bundled_classifiers import bundled as bundled_classifier
 from tests.classify.synthetic_pages import SAMPLES
 
 WORDS = SAMPLES.parents[2] / "lists" / "words"
@@ -74,7 +74,7 @@ def test_no_harmless_page_is_blocked_to_find_more(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_words_and_reading_do_not_confirm_is_spared_and_a_sign_blocks() -> None:
-    judge, model = load_classifier([WORDS]), TextModel.load(WORDS / TEXT_MODEL_FILE)
+    judge, model = bundled_classifier(), TextModel.load(WORDS / TEXT_MODEL_FILE)
     assert model is not None
     board = sample("zh_gambling_pages", "gambling")._replace(page=text_page("号码\n赔率\n金额\n" * 9))
     mail = sample("en_enron1", HARMLESS)._replace(page=text_page("please download the invoice file"))

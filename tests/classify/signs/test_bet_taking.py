@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import load_classifier
 from gatewayfilter.classify.score_adjustment import SIGN_CERTAINTY
 from gatewayfilter.classify.signs.bet_taking import LEAST_PRICES, LEAST_SENTENCES, LEAST_SHARE, MAX_READ, bet_taking_sign
 from gatewayfilter.settings import Strictness
-from tests.classify.models.text_models import BUNDLED
+from tests.classify.bundled_classifiers import bundled
 
 TERMS = (
     "比赛中断后,未结算的注单一律作废。会员须在开赛前投注,逾时不予受理。"
@@ -56,7 +55,7 @@ def test_a_few_sentences_or_prices_are_no_sign() -> None:
     [(Strictness.STANDARD, "gambling", ""), (Strictness.STRICT, "gambling", ""), (Strictness.RELAXED, "", "gambling")],
 )
 def test_a_sign_decides_and_is_named(strictness: Strictness, category: str, doubt: str) -> None:
-    found = load_classifier([BUNDLED], strictness=strictness).classify_text(BOARD)
+    found = bundled(strictness).classify_text(BOARD)
     assert (found.category, found.doubt, found.certainty) == (category, doubt, SIGN_CERTAINTY)
     assert (found.score > found.limit) == bool(category)
     if category:

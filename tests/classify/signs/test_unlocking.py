@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.classify import load_classifier
 from gatewayfilter.classify.score_adjustment import SIGN_CERTAINTY
 from gatewayfilter.classify.signs.page_signs import sign_of
 from gatewayfilter.classify.signs.unlocking import LEAST_NAMED, MAX_READ, unlocking_sign
 from gatewayfilter.settings import Strictness
-from tests.classify.models.text_models import BUNDLED
+from tests.classify.bundled_classifiers import bundled
 
 HANDED_OUT = (
     "studio suite activation tool. batch activation of every edition, status after activation is shown. dynamic string "
@@ -58,9 +57,7 @@ def test_a_sign_counts_for_its_category_alone() -> None:
 
 def test_a_sign_decides_and_is_named() -> None:
     text = f"{HANDED_OUT} the keygen is included, run the crack"
-    standard, relaxed = (
-        load_classifier([BUNDLED], strictness=one).classify_text(text) for one in (Strictness.STANDARD, Strictness.RELAXED)
-    )
+    standard, relaxed = (bundled(one).classify_text(text) for one in (Strictness.STANDARD, Strictness.RELAXED))
     assert standard.category == "malware"
     assert (standard.certainty or 0) >= SIGN_CERTAINTY
     assert "malware" in (relaxed.category, relaxed.doubt)
