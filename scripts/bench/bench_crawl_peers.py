@@ -12,8 +12,9 @@ robots.txt; Scrapy runs on asyncio, without logs, cookies, cache, throttle and t
   and no other: parsing is ours, the category is found by the very function of Scrapy's side (its queue is in SQL, Scrapy's in
   memory). `ours, same fields` judges by all that our classifier knows; `the whole crawler` also archives each page, grows the
   lists and has a queue that outlives the process. `the whole job` is Scrapy doing that as well: it queues on disk (`JOBDIR`),
-  and its item pipeline keeps each page in our archive and grows the lists by eight pages at once. `--compare` prints how far the
-  fields agree.
+  and its item pipeline keeps each page in our archive and grows the lists by eight pages at once. Nothing differs in work where
+  both judge by the plain sum (`plain sum, the whole crawler`), or both by our classifier (`the whole job, our judgement`): in
+  the other rows ours judges by more than the peer. `--compare` prints how far the fields agree.
 - `our classifier`: Scrapy's item pipeline judges each response with our classifier; with `and lists` it also grows the lists, in
   the same kind of database.
 - `fetching alone`: nothing is parsed or judged; ours leases from its queue in SQL and settles there, Scrapy's queue is in memory.
@@ -51,7 +52,13 @@ from gatewayfilter.urls import parse_url
 WORK = {
     "ours, same fields, plain sum": ("scrapy, same fields", "scrapy, same fields, quick links"),
     "ours, same fields": ("scrapy, same fields", "scrapy, same fields, quick links"),
+    "ours, same fields, plain sum, the whole crawler": (
+        "scrapy, same fields, the whole job",
+        "scrapy, same fields, the whole job, quick links",
+    ),
     "ours, same fields, the whole crawler": (
+        "scrapy, same fields, the whole job, our judgement",
+        "scrapy, same fields, the whole job, our judgement, quick links",
         "scrapy, same fields, the whole job",
         "scrapy, same fields, the whole job, quick links",
         "scrapy, same fields",
@@ -59,6 +66,8 @@ WORK = {
     ),
     "scrapy, same fields": (),
     "scrapy, same fields, quick links": (),
+    "scrapy, same fields, the whole job, our judgement": (),
+    "scrapy, same fields, the whole job, our judgement, quick links": (),
     "scrapy, same fields, the whole job": (),
     "scrapy, same fields, the whole job, quick links": (),
     "ours, the whole crawler": ("scrapy, our classifier",),
@@ -215,7 +224,7 @@ class WholeJob:
 
 
 def run_scrapy(  # noqa: C901
-    urls: list[str], folder: Path, *, judging: bool, grow: bool, fields: Path | None, quick: bool, whole: bool
+    urls: list[str], folder: Path, *, judging: bool, grow: bool, fields: Path | None, quick: bool, whole: bool, ours: bool
 ) -> float:
     """Returns the CPU seconds of a Scrapy project."""
     import scrapy  # noqa: PLC0415  the peer alone pays for it
@@ -224,7 +233,7 @@ def run_scrapy(  # noqa: C901
 
     spent: list[float] = []
     judge = classifier()
-    parser = Parser(judge.lexicon, quick=quick)
+    parser = Parser(judge.lexicon, quick=quick, judging=not ours)
     items = fields or folder / "items.jsonl"
     store = Store.open(f"sqlite:///{folder}/bench.sqlite3") if grow else None
     list_growth = ListGrowth(store.lists, store.verdicts, LearnSettings(), together=store.learning) if store is not None else None
@@ -237,7 +246,11 @@ def run_scrapy(  # noqa: C901
         def process_item(self, item: Any) -> Any:
             """Judges a response."""
             if job is not None:
-                job.take(item.pop("page"), item)
+                kept: Page = item.pop("page")
+                if ours:
+                    judged = judge.classify_page(kept)
+                    item["category"], item["score"] = judged.category, judged.score
+                job.take(kept, item)
             if fields is not None:
                 return item
             page: Page = item.pop("page")
@@ -307,7 +320,8 @@ def turn(what: str, port: int, pages: int, fields: Path | None) -> float:
         if what.startswith("scrapy"):
             job, quick = "the whole job" in what, "quick" in what
             grow = job or what.endswith("lists")
-            return run_scrapy(urls, folder, judging=judge, grow=grow, fields=wanted, quick=quick, whole=job)
+            ours = "our judgement" in what
+            return run_scrapy(urls, folder, judging=judge, grow=grow, fields=wanted, quick=quick, whole=job, ours=ours)
         whole = what.endswith("the whole crawler")
         lists = whole or what.endswith("without archive")
         return run_ours(urls, folder, archive=whole, lists=lists, judge=judge, fields=wanted, plain="plain" in what)

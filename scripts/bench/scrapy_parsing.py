@@ -162,12 +162,13 @@ class Parser:
     Args:
         lexicon: whose words are looked for.
         quick: finds links by `quick_links`.
+        judging: finds the category; otherwise it stays open.
     """
 
-    def __init__(self, lexicon: Lexicon, *, quick: bool = False) -> None:
+    def __init__(self, lexicon: Lexicon, *, quick: bool = False, judging: bool = True) -> None:
         self._extractor = LinkExtractor()
         self._links = quick_links if quick else self._extracted
-        self._words = WordSum(lexicon)
+        self._words = WordSum(lexicon) if judging else None
 
     def _extracted(self, response: TextResponse) -> list[tuple[str, str]]:
         return [(link.url, " ".join(link.text.split())) for link in self._extractor.extract_links(response)]
@@ -178,7 +179,7 @@ class Parser:
         title = " ".join(_TITLE(root).split())
         main = main_text(root)
         description = " ".join(_DESCRIPTION(root).split())
-        category, score = self._words.judge("\n".join((title, description, *main)))
+        category, score = ("", 0.0) if self._words is None else self._words.judge("\n".join((title, description, *main)))
         return {
             "url": response.url,
             "title": title,
