@@ -45,9 +45,13 @@ _MARKUP = rf"(?:{_COMMENT}|(/?[a-zA-Z][^{_WS}/>]*+)({_ATTRIBUTES})(?:>|\Z)|[!?/]
 
 def _expression(*kinds: str) -> re.Pattern[str]:
     """Returns what cuts markup into tokens, where some elements are of text alone."""
-    first = "".join(sorted({letter for kind in kinds for letter in kind[0] + kind[0].upper()}))
+    rests: dict[str, list[str]] = {}
+    for kind in sorted(kinds):
+        rests.setdefault(kind[0], []).append(kind[1:])
+    # By first letters in sets: an alternative that ignores case is tried in full where a set is passed over at a glance.
+    named = "|".join(f"[{first}{first.upper()}](?ai:{'|'.join(names)})" for first, names in rests.items())
     text = rf"(?:[^<]++|<(?!/(?ai:\1)[{_WS}/>]))*+"
-    return re.compile(rf"<(?=(?=[{first}])(?ai:({'|'.join(kinds)}))[{_WS}/>]|){_MARKUP}((?(1){text}|{_TEXT}))")
+    return re.compile(rf"<(?=({named})[{_WS}/>]|){_MARKUP}((?(1){text}|{_TEXT}))")
 
 
 _TOKEN = _expression(*RAW_TAGS, *TEXT_TAGS, NO_SCRIPT)
