@@ -360,12 +360,13 @@ cdef class _Cells:
 
     cdef object _parents, _bases, _endings
     cdef Py_ssize_t _codes, _free, _end  # below the one are no free cells, from the other on only such
+    cdef Py_ssize_t _roomy  # where places for several children are tried first
 
     def __init__(self, Py_ssize_t codes):
         # No base is less than 0, and none is so near the end that a code leads beyond it.
         self._codes = codes
         self._parents, self._bases, self._endings = new_array("I"), new_array("I"), new_array("I")
-        self._free = self._end = codes + 2
+        self._free = self._end = self._roomy = codes + 2
         self._extend(2 * codes + 4)
         self._parents[0] = self._parents[1] = 0xffffffff  # the roots
 
@@ -391,17 +392,20 @@ cdef class _Cells:
         return base
 
     cdef Py_ssize_t _find(self, list codes) except -1:
-        """Returns where the first of these children may be."""
+        """Returns where the first of these children may be. Holes that were too small for some are left to single ones."""
         cdef uint32_t[::1] parents = self._parents
         cdef Py_ssize_t at, tried = 0, first = codes[0]
         while self._free < self._end and parents[self._free]:
             self._free += 1
-        for at in range(self._free, self._end):
+        if len(codes) == 1:
+            return self._free
+        for at in range(max(self._free, self._roomy), self._end):
             if not parents[at]:
                 if self._is_free(parents, at - first, codes):
                     return at
                 tried += 1
-                if tried > TRIES:
+                if tried == TRIES:
+                    self._roomy = at
                     break
         return self._end
 
