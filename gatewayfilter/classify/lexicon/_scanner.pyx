@@ -42,13 +42,17 @@ cdef enum:
     BEYOND = 0x110000
     REPLACEMENT = 0xfffd
     # A cell: its parent's cell and one more, 0 for an empty one; the base of its children, with bits that say that a phrase ends
-    # here, and that a letter after it makes it another word. Eight of them are a line of a cache.
+    # here, and that a letter after it makes it another word; where a single phrase goes on, the place of its tail in place of the
+    # base. Eight of them are a line of a cache.
     PARENT = 0
     BASE = 1
     CELL = 2
     ENDS_HERE = 1
     CLOSED = 2
-    BASE_AT = 2
+    TAIL = 4
+    BASE_AT = 3
+    MOST_OF_TAIL = 0xffff  # characters
+    TAILS = 0x80000000  # a base that is the place of a tail, while cells are made
     WIDE = 2  # levels that are laid out before all others: their nodes have many children
     # How phrases begin, as bits by the highest bits of hashes (FNV-1a): 7 of 100 are set with 55,000 phrases.
     SEED = 0x811c9dc5
@@ -148,7 +152,9 @@ cdef class Finder:
     cdef Py_ssize_t _categories
     # Two tries, of all phrases (node 0) and of those that may begin inside a word (node 1), as a double array: the node that
     # a character leads to is the cell at the sum of its parent's base and the character's code, if that cell names its parent.
-    cdef uint32_t[::1] _cells, _endings  # the second: the phrase that ends at a cell
+    # Where one phrase is left, the codes of the rest of it lie together as a tail, after their number.
+    cdef uint32_t[::1] _cells, _endings  # the second: the phrase that ends at a cell, or with its tail
+    cdef uint16_t[::1] _tails
     cdef uint16_t[::1] _codes  # of each character, 0 for one that no phrase holds
     cdef uint8_t[::1] _kind  # of each phrase
     cdef Beginnings _beginnings
@@ -255,6 +261,7 @@ cdef class Finder:
             below.reverse()
             level += below
         self._cells, self._endings = cells.packed(closed)
+        self._tails = cells.tails
         return 0
 
     cdef list _branch(self, _Cells cells, list phrases, tuple branch):
@@ -263,6 +270,9 @@ cdef class Finder:
         cdef list groups = []
         cdef uint16_t code
         low, high, depth, cell = branch
+        if depth and low + 1 == high and depth < len(<str>phrases[low][0]) <= depth + MOST_OF_TAIL:
+            cells.end_with(cell, phrases[low][1], [self._code_of(character) for character in (<str>phrases[low][0])[depth:]])
+            return groups
         while low < high and len(<str>phrases[low][0]) == depth:
             cells.end(cell, phrases[low][1])
             low += 1
@@ -306,9 +316,9 @@ cdef class Finder:
     cdef int _walk(self, uint32_t[::1] codes, _Settled settled) except -1:
         """Walks a trie from where phrases may begin, and settles what ends on the way, the longest first."""
         cdef uint32_t[::1] cells = self._cells, endings = self._endings
-        cdef uint16_t[::1] codes_of = self._codes
+        cdef uint16_t[::1] codes_of = self._codes, tails = self._tails
         cdef int[::1] numbers = clone(_INTS, self._longest, False), ends = clone(_INTS, self._longest, False)
-        cdef Py_ssize_t length = codes.shape[0], at = -1, word_end = 0, place, count, parent, cell
+        cdef Py_ssize_t length = codes.shape[0], at = -1, word_end = 0, place, count, parent, cell, tail, end
         cdef uint32_t bases[2]
         cdef uint32_t base
         cdef uint16_t code
@@ -334,6 +344,21 @@ cdef class Finder:
             place = at + 1
             while cells[CELL * cell + PARENT] == <uint32_t>parent + 1:
                 base = cells[CELL * cell + BASE]
+                if base & TAIL:
+                    tail = base >> BASE_AT
+                    end = place + tails[tail]
+                    if end > length:
+                        break
+                    while place < end:
+                        tail += 1
+                        if codes_of[codes[place]] != tails[tail]:
+                            break
+                        place += 1
+                    if place == end and not (base & CLOSED and place < length and _is_letter(codes[place])):
+                        numbers[count] = <int>endings[cell]
+                        ends[count] = <int>place
+                        count += 1
+                    break
                 if base & ENDS_HERE and not (base & CLOSED and place < length and _is_letter(codes[place])):
                     numbers[count] = <int>endings[cell]
                     ends[count] = <int>place
@@ -359,6 +384,7 @@ cdef class _Cells:
     """
 
     cdef object _parents, _bases, _endings
+    cdef object tails
     cdef Py_ssize_t _codes, _free, _end  # below the one are no free cells, from the other on only such
     cdef Py_ssize_t _roomy  # where places for several children are tried first
 
@@ -366,6 +392,7 @@ cdef class _Cells:
         # No base is less than 0, and none is so near the end that a code leads beyond it.
         self._codes = codes
         self._parents, self._bases, self._endings = new_array("I"), new_array("I"), new_array("I")
+        self.tails = new_array("H", [0])
         self._free = self._end = self._roomy = codes + 2
         self._extend(2 * codes + 4)
         self._parents[0] = self._parents[1] = 0xffffffff  # the roots
@@ -379,6 +406,14 @@ cdef class _Cells:
     cdef int end(self, Py_ssize_t cell, uint32_t number) except -1:
         """Notes the phrase that ends at a cell."""
         self._endings[cell] = number + 1
+        return 0
+
+    cdef int end_with(self, Py_ssize_t cell, uint32_t number, list codes) except -1:
+        """Notes the only phrase that goes on from a cell, by the codes of its other characters."""
+        self._endings[cell] = number + 1
+        self._bases[cell] = TAILS + len(self.tails)
+        self.tails.append(len(codes))
+        self.tails.extend(codes)
         return 0
 
     cdef Py_ssize_t place(self, Py_ssize_t cell, list codes) except -1:
@@ -423,10 +458,11 @@ cdef class _Cells:
         cdef uint32_t[::1] parents = self._parents, bases = self._bases, endings = self._endings
         for cell in range(parents.shape[0]):
             packed[CELL * cell + PARENT] = parents[cell]
-            packed[CELL * cell + BASE] = bases[cell] << BASE_AT
+            packed[CELL * cell + BASE] = (bases[cell] & ~<uint32_t>TAILS) << BASE_AT
             if endings[cell]:
                 numbers[cell] = endings[cell] - 1
-                packed[CELL * cell + BASE] |= ENDS_HERE | (CLOSED if closed[numbers[cell]] else 0)
+                packed[CELL * cell + BASE] |= TAIL if bases[cell] & <uint32_t>TAILS else ENDS_HERE
+                packed[CELL * cell + BASE] |= CLOSED if closed[numbers[cell]] else 0
         return packed, numbers
 
 
