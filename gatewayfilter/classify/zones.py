@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import md5
 
 from gatewayfilter.classify.ignored_words import IgnoredWords
@@ -24,13 +25,13 @@ LITTLE_TEXT = 200
 
 IDEOGRAPHIC_HEAD, IDEOGRAPHIC_SHARE = 1_000, 0.1
 """Characters that are looked at, and the share of ideographs from which on a page counts as written in them."""
-_IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff]+")
 _URL_MARKS = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageText:
-    """The zones of a page in their normal view.
+    """The zones of a page in their normal view. What several readers ask of them is found once.
 
     Attributes:
         title: as the page writes it, bounded, for people.
@@ -41,18 +42,17 @@ class PageText:
     zones: dict[str, str]
 
     def visible(self) -> str:
-        """What a person sees: title, main text and the rest."""
-        return "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
+        """What a person sees: title, main text and the rest, a line between them."""
+        return self._visible
 
     def length(self) -> int:
         """Bytes of the visible text in UTF-8, in which an ideograph counts about as much as the letters of its translation."""
-        seen = (self.zones[zone] for zone in ("title", "main", "rest") if zone in self.zones)
-        return sum(len(text) if text.isascii() else len(text.encode(errors="replace")) for text in seen)
+        return len(self._encoded) - 2  # of the lines between
 
     def is_ideographic(self) -> bool:
         """Returns whether the page is written in Chinese or Japanese, by the beginning of its visible text."""
-        head = self.visible()[:IDEOGRAPHIC_HEAD]
-        return not head.isascii() and len(_IDEOGRAPH.findall(head)) > IDEOGRAPHIC_SHARE * max(len(head), 1)
+        head = self._visible[:IDEOGRAPHIC_HEAD]
+        return not head.isascii() and sum(map(len, _IDEOGRAPHS.findall(head))) > IDEOGRAPHIC_SHARE * len(head)
 
     def without(self, ignored: str) -> "PageText":
         """Returns the page without the words of a text."""
@@ -61,7 +61,15 @@ class PageText:
 
     def digest(self) -> bytes:
         """MD5 of the visible text, 16 bytes."""
-        return md5(self.visible().encode(errors="replace"), usedforsecurity=False).digest()
+        return md5(self._encoded, usedforsecurity=False).digest()
+
+    @cached_property
+    def _visible(self) -> str:
+        return "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        return self._visible.encode(errors="replace")
 
 
 def page_text(
