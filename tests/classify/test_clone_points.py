@@ -4,19 +4,22 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.classify.imitated_services import Claim, ImitatedServices, Service
+from gatewayfilter.classify.imitated_services import Claim, ImitatedServices, Service, folded
 from gatewayfilter.classify.login_clone import (
     MAX_LENGTH,
     Destination,
     _account_hosts,
+    _destination,
     _destination_of,
     _evidence,
     _identities,
     _Identity,
+    _is_local,
     _may_be_named,
     _names_itself,
     _parsed,
     _phrased,
+    find_login_clone,
     login_clone,
     may_be_login_clone,
 )
@@ -250,3 +253,46 @@ def test_services_as_they_are_written() -> None:
         ("", False),
     ):
         assert (services.of_title(title) is not None) is is_named, title
+
+
+MORE = ImitatedServices(["Bank A | banka? = banka.com", "One Two Three Four = four.com"])
+
+
+def test_a_plain_name_beside_an_own_one_is_not_plain() -> None:
+    for title, plain in (("banka", True), ("banka | Bank A", True)):
+        found = list(_identities(forms(), OWN, title, "", [], MORE))
+        assert [(each.name, each.points, each.is_plain) for each, _ in found] == [("Bank A", 1, plain)]
+    named = list(_identities(forms(names=("Bank A",)), OWN, "banka", "", [], MORE))
+    assert [(each.name, each.points, each.is_plain) for each, _ in named] == [("Bank A", 2, False)]
+
+
+def test_names_of_up_to_three_words_are_looked_for_in_a_text() -> None:
+    assert _phrased("log in to one two three four", MORE) == set()
+    assert _phrased("log in to bank a now", MORE) == {"Bank A"}
+    four = ImitatedServices(["One Two Three = four.com", "Log = log.com"])
+    assert _phrased("log in to one two three four", four) == {"One Two Three"}
+
+
+def test_letters_that_look_like_latin_ones_are_those_beside_latin_ones() -> None:
+    assert [folded(text) for text in ("P\u0430yBank", "вход", "ВХОД a", "Pay\nBank!", "é")] == [
+        "paybank", "вход", "bxoд a", "pay bank", "é",
+    ]  # fmt: skip
+
+
+def test_so_many_forms_and_so_much_text_are_read() -> None:
+    for count, destination in ((19, Destination.SCRIPT), (20, Destination.SITE)):
+        assert _destination(("/x",) * count + ("x.php",), OWN, None, None) is destination
+    assert _destination((), OWN, None, None) is Destination.SITE
+    sent = forms(target="https://x.example/", **PAYBANK)
+    for text, is_clone in (("a" * MAX_LENGTH, True), ("é" * (MAX_LENGTH // 2), True), ("é" * (MAX_LENGTH // 2) + "a", False)):
+        assert (login_clone(sent, "https://site.example/", "PayBank", text, SERVICES) is not None) is is_clone
+    html = '<link rel=canonical href="https://paybank.com/"><form action="https://x.example/"><input type=password></form>'
+    for length, is_clone in ((MAX_LENGTH, True), (MAX_LENGTH + 1, False)):
+        assert (find_login_clone(html, "https://site.example/", "PayBank", "a" * length, SERVICES) is not None) is is_clone
+    assert find_login_clone("<p>", "https://site.example/", "PayBank", "", SERVICES) is None
+
+
+def test_addresses_that_are_none_are_local() -> None:
+    assert [_is_local(host) for host in ("[::g]", "[2001:4860:4860::8888]", "256.1.1.1", "printer", "nas.home")] == [
+        True, False, False, True, True,
+    ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gatewayfilter.classify.models import training
-from gatewayfilter.classify.models.linear_model import MAX_CHARACTERS, LinearModel
+from gatewayfilter.classify.models.linear_model import BITS, MAX_CHARACTERS, LinearModel
 from gatewayfilter.classify.models.training import LEAST_OF_EACH, Example, area_under_curve, fit, read_examples, train
 from gatewayfilter.errors import ClassifyError
 
@@ -29,7 +29,7 @@ def test_the_descent_ends_where_it_did(model: LinearModel) -> None:
     ends = -0.4626469, -4.1073958, -3.1474949, 3.6119500, 5.2891179
     assert (model.bias, *map(model.logit, ("a", "ab", "de", "e"))) == pytest.approx(ends, abs=1e-5)
     assert (model.examples, model.harmful, model.trained_at) == (66, 22, 7.0)
-    assert model.weights.dtype == np.float32
+    assert (model.weights.dtype.name, model.weights.shape) == ("float32", (1 << BITS,))
     unmeasured = fit(texts())
     assert (unmeasured.auc, unmeasured.trained_at, unmeasured.bias) == (0.5, 0.0, model.bias)
     assert (unmeasured.examples, unmeasured.harmful) == (66, 22)
@@ -41,6 +41,14 @@ def test_a_step_that_is_too_long_is_halved(monkeypatch: pytest.MonkeyPatch) -> N
     found = fit(texts())
     ends = -0.0000788449, -0.0094353974, -0.0065587661, 0.0099460752, 0.0145895956
     assert (found.bias, *map(found.logit, ("a", "ab", "de", "e"))) == pytest.approx(ends, abs=1e-7)
+
+
+@pytest.mark.parametrize(("penalty", "logit"), [(136.52, -0.38058838), (136.545, -0.19029419)])
+def test_a_step_must_lead_down_by_a_share_of_its_slope(penalty: float, logit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between both penalties the first step ceases to lead down enough: it is halved."""
+    monkeypatch.setattr(training, "_PENALTY", penalty)
+    monkeypatch.setattr(training, "_STEPS", 1)
+    assert fit(texts()).logit("a") == pytest.approx(logit, abs=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")

@@ -50,6 +50,24 @@ def test_a_few_sentences_or_prices_are_no_sign() -> None:
     assert not bet_taking_sign("。" * MAX_READ + sentence * LEAST_SENTENCES)
 
 
+def test_which_sentences_bind() -> None:
+    for sentence, binds in (
+        ("会员下注", True), ("会员投注", True), ("会员", False), ("投注有效", True), ("下注有效", False),
+        ("有效", False), ("投注", False),
+    ):  # fmt: skip
+        assert bool(bet_taking_sign(f"{sentence}。" * LEAST_SENTENCES)) is binds, sentence
+
+
+def test_enough_sentences_bind_and_few_words_tell() -> None:
+    binding, other, told = "会员投注。", "图书馆。", "警方。"
+    most = LEAST_SENTENCES * LEAST_SHARE
+    assert bet_taking_sign(binding * LEAST_SENTENCES + other * (most - LEAST_SENTENCES)) == "3 sentences bind bettors"
+    assert not bet_taking_sign(binding * LEAST_SENTENCES + other * (most - LEAST_SENTENCES + 1))
+    assert bet_taking_sign(binding * 3 + told)
+    assert not bet_taking_sign(binding * 4 + told * 2)
+    assert bet_taking_sign(binding * 5 + told * 2) == "5 sentences bind bettors"
+
+
 @pytest.mark.parametrize(
     ("strictness", "category", "doubt"),
     [(Strictness.STANDARD, "gambling", ""), (Strictness.STRICT, "gambling", ""), (Strictness.RELAXED, "", "gambling")],

@@ -49,6 +49,16 @@ def test_little_and_what_stands_far_down_is_no_sign() -> None:
     assert not unlocking_sign("reading room. " * (MAX_READ // 10) + HANDED_OUT)
 
 
+def test_how_often_each_is_said_at_least() -> None:
+    both, run = "crack keygen bypass", "loader"
+    assert unlocking_sign(f"{both} {run} {run}") == "to run 2, unlocks 2, evades 1 times"
+    assert not unlocking_sign(f"{both} {run}")
+    assert not unlocking_sign("crack bypass bypass loader loader loader")
+    assert not unlocking_sign(f"{both} crack keygen")
+    assert unlocking_sign(f"{both} {run} {run} police police")
+    assert not unlocking_sign(f"{both} {run} {run} {run} police police police")
+
+
 def test_a_sign_counts_for_its_category_alone() -> None:
     assert sign_of("malware", HANDED_OUT) == f"hands out a program that hides from protection: {unlocking_sign(HANDED_OUT)}"
     assert not sign_of("gambling", HANDED_OUT)
