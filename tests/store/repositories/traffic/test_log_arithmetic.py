@@ -130,18 +130,7 @@ def test_where_a_decision_counts_in_a_timeline() -> None:
     assert [log_timeline._whole(edge) for edge in (3.0, 3.1, 2.9, -0.5)] == [3, 4, 3, 0]
 
 
-def test_how_much_a_record_takes() -> None:
-    room, overhead = log_size._PAGE_ROOM, log_size._ROW_OVERHEAD
-    for row, pages in (
-        (100, 102), (room // 2, 2_048), (room // 2 + 1, 4_096), (log_size._LONGEST_LOCAL, 4_096),
-        (log_size._LONGEST_LOCAL + 1, 4_096), (4_096, 8_192),
-    ):  # fmt: skip
-        assert log_size._in_pages(row - overhead) == pages, row
-    assert log_size._of_sqlite(100) == log_size._in_pages(100) + 150 + 40
-    assert log_size._of_sqlite(700) == log_size._in_pages(700) + 900 + 40
-    assert (log_size._of_postgres(100), log_size._of_postgres(700)) == (100 + 120 + 300 + 120, 700 + 120 + 1_800 + 120)
-    assert log_size._ranges(5, 5) == [(5, 6)]
-    assert log_size._ranges(1, 3) == [(3, 4), (2, 3), (1, 2)]
+def test_the_log_is_measured_in_ranges_of_its_ids() -> None:
     many = log_size._ranges(11, 10 + 2 * log_size.STRATA)
     assert (len(many), many[0], many[-1]) == (log_size.STRATA, (2 * log_size.STRATA + 9, 2 * log_size.STRATA + 11), (11, 13))
     text = str(log_size._text_bytes(is_sqlite=False).compile(dialect=postgresql.dialect()))  # type: ignore[no-untyped-call]
