@@ -9,6 +9,7 @@ from sqlalchemy.dialects import sqlite
 
 from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
 from gatewayfilter.store import Store
+from gatewayfilter.store.repositories.crawling import frontier as frontier_module
 from gatewayfilter.store.repositories.crawling.frontier import DEAD_KEEP_S
 from gatewayfilter.store.repositories.crawling.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
 from gatewayfilter.store.sql.database import Database
@@ -210,3 +211,30 @@ def test_a_paused_queue_hands_out_nothing_over_restarts_and_takes_offers(sqlite_
         assert store.frontier.resume()
         assert not store.frontier.resume()
         assert len(store.frontier.lease(9, 60.0, 100.0)) == 3
+
+
+def test_rows_of_others_are_counted_now_and_then_and_after_a_revival(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier_module, "_RECOUNT_AFTER", 3)
+    with closing(Store.open(sqlite_url)) as mine, closing(Store.open(sqlite_url)) as theirs:
+        mine.frontier.max_waiting = theirs.frontier.max_waiting = 10
+        assert mine.frontier.add(offers(1), 1.0) == 1
+        assert theirs.frontier.add(offers(8, start=10), 1.0) == 8
+        assert [mine.frontier.add(offers(1, start=number), 1.0) for number in (20, 30, 40)] == [1, 1, 0]
+        for lease in mine.frontier.lease(11, 60.0, 2.0):
+            mine.frontier.dead_letter(lease, "gave up")
+        monkeypatch.setattr(frontier_module, "_RECOUNT_AFTER", 1_000)
+        assert mine.frontier.add(offers(1, start=50), 3.0) == 1
+        assert mine.frontier.revive() == 11
+        assert mine.frontier.add(offers(1, start=60), 4.0) == 0
+
+
+def test_what_is_done_without_a_rest_leaves_no_row(store: Store) -> None:
+    frontier = store.frontier
+    frontier.add(offers(4), 1.0)
+    first, second, third, fourth = frontier.lease(4, 60.0, 2.0)
+    assert frontier.done(first, 0.0)
+    assert len(frontier.show(9)) == 3
+    frontier.done_all([(second, 0.0), (third, 0.5)])
+    assert [(row.url, row.state) for row in frontier.show(9)] == [(third.url, QueueState.DONE), (fourth.url, QueueState.LEASED)]
+    assert frontier.done(fourth, 0.5)
+    assert {row.state for row in frontier.show(9)} == {QueueState.DONE}

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from gatewayfilter.model import LogDimension, LogQuery, LogRecord
 from gatewayfilter.store import Store
-from gatewayfilter.store.repositories.traffic import log_counts, log_terms_table
+from gatewayfilter.store.repositories.traffic import decision_log, log_counts, log_terms_table
 from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, drop_counts_before, trim_counts
 from gatewayfilter.store.sql.schema import LOG_COUNTS, LOG_DEVICES, LOG_HOURS
 
@@ -166,3 +166,38 @@ def test_a_search_goes_on_where_a_page_ended(store: Store) -> None:
     assert ([number for number, _ in rest.records], rest.before, rest.timed_out) == ([3, 2, 1], None, False)
     assert store.log_search.page(LogQuery(text="page"), before=1).records == ()
     assert store.log_search.page(LogQuery(text="none\0\ud800")).records == ()
+
+
+def test_many_records_are_written_in_few_statements() -> None:
+    for count, sizes in ((0, []), (1, [1]), (9, [8, 1]), (170, [128, 32, 8, 1, 1]), (256, [128, 128])):
+        found = list(decision_log._batches_of_values([(number,) for number in range(count)]))
+        assert [len(values) for _, values in found] == sizes
+        assert [value for _, values in found for value in values] == list(range(count))
+        assert [statement.count("(?, ") for statement, _ in found] == sizes
+
+
+def test_text_that_no_database_takes_is_replaced() -> None:
+    texts = ("plain", "é字", "a\0b", "\ud800x", "é\0\udfff")
+    assert [decision_log._is_storable(text) for text in texts] == [True, True, False, False, False]
+    assert [decision_log._storable(text) for text in texts] == ["plain", "é字", "a?b", "?x", "é??"]
+
+
+@pytest.mark.parametrize(("count", "pauses"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)])
+def test_others_may_write_between_the_parts_of_a_purge(
+    count: int, pauses: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_log, "_PURGE_CHUNK", 2)
+    slept: list[float] = []
+    monkeypatch.setattr("gatewayfilter.store.repositories.traffic.decision_log.time.sleep", slept.append)
+    store.log.write(records(*range(count)))
+    assert store.log.purge(count) == count
+    assert slept == [0.01] * pauses
+    assert (store.log.tail(9), store.log.newest()) == ([], 0)
+    store.log.write([])
+    store.log.write(records(*range(4)))
+    assert [record.at for _, record in store.log.tail(2)] == [2.0, 3.0]
+    assert [number for number, _ in store.log.tail(9, after=count + 3)] == [count + 4]
+    assert store.log.newest() == count + 4
+    clients = frozenset({"192.0.2.0", "192.0.2.1", "192.0.2.2", "user:kim"})
+    assert store.log.purge_clients(clients, before=2.0) == 2
+    assert store.log.purge_clients(clients) == 1
