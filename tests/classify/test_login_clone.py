@@ -133,9 +133,9 @@ def test_nothing_raises(parts: list[str]) -> None:
     ids=["links", "fields", "forms", "attribute", "mark", "address", "title", "action", "escapes", "spaces", "areas"],
 )
 def test_the_cost_is_bounded(html: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     find_login_clone(html, "http://site.example/", "PayPal " * 100, "log in to " * 590, SERVICES)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_a_long_body_is_read_up_to_the_bound() -> None:
