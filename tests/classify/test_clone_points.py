@@ -296,3 +296,11 @@ def test_addresses_that_are_none_are_local() -> None:
     assert [_is_local(host) for host in ("[::g]", "[2001:4860:4860::8888]", "256.1.1.1", "printer", "nas.home")] == [
         True, False, False, True, True,
     ]  # fmt: skip
+
+
+def test_a_service_owns_each_of_its_domains_but_those_that_are_the_main_one_of_another() -> None:
+    services = ImitatedServices(["One = one.com shared.com more.com", "Two = two.com shared.com more.com", "More = more.com"])
+    owners = [services.of_host(host) for host in ("one.com", "two.com", "www.shared.com", "more.com", "none.com")]
+    assert [owner and owner.name for owner in owners] == ["One", "Two", "One", "More", None]
+    later = ImitatedServices(["More = more.com", "One = one.com more.com two.com"])
+    assert [getattr(later.of_host(host), "name", "") for host in ("more.com", "two.com")] == ["More", "One"]
