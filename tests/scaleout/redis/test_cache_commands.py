@@ -51,7 +51,9 @@ class Node:
         if not self.has_script:
             raise NoScriptError
         self.calls += self._queued
-        return [_packed([self.values.get(key, b"") for key in keys]) for _, count, *rest in self._queued for keys in [rest[:count]]]
+        return [
+            _packed([self.values.get(key, b"") for key in keys]) for _, count, *rest in self._queued for keys in [rest[:count]]
+        ]
 
 
 def _packed(values: list[bytes]) -> bytes:
@@ -153,7 +155,9 @@ def test_values_are_written_for_the_time_that_is_left() -> None:
     cache.put_all([judged(1, 100.0), judged(2, 50.0), judged(3, 50.0005), judged(4, said=long), judged(6, 51.5)], 50.0)
     load, *calls = servers.taken()
     put = load[1]
-    written = {key: (value, left_ms) for _, count, key, value, left_ms in (call for call in calls if call[0] != "load") if count == 1}
+    written = {
+        key: (value, left_ms) for _, count, key, value, left_ms in (call for call in calls if call[0] != "load") if count == 1
+    }
     expected = {1: (100.0, 50_000), 3: (50.0005, 1), 6: (51.5, 1500)}
     assert written == {
         key_of(CODEC.space, content(number)): (CODEC.encode(judged(number, until)), left_ms)

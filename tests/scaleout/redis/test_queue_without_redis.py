@@ -1,4 +1,4 @@
-"""The shared queue over doubles: what goes to which queue, what happens while Redis is away, and when what waits here is moved."""
+"""The shared queue over doubles: what goes where, what happens while Redis is away, when what waits here is moved."""
 
 from collections.abc import Callable
 from typing import Any, cast

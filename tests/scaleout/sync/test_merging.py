@@ -185,9 +185,7 @@ def test_what_reached_the_shared_state_first_stands(one: Machine, shared: Memory
     assert held(shared)[A] == (third, 2)
 
 
-def test_what_is_refused_here_stays_and_is_not_sent(
-    one: Machine, shared: MemoryState, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_is_refused_here_stays_and_is_not_sent(one: Machine, shared: MemoryState, caplog: pytest.LogCaptureFixture) -> None:
     one.sync.step()
     one.here.refuses = {A: "it contradicts"}
     others(shared, A, SECOND, 2)
