@@ -198,6 +198,9 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
     faults: dict[str, int] = {}
     faulty: dict[int, int] = {}
     read = batch.select([number for number, name in enumerate(batch.schema.names) if name in _READ])
+    if any(pa.types.is_string_view(of.type) for of in read.schema):  # Arrow takes no rows of views
+        plain = [of.with_type(pa.string()) if pa.types.is_string_view(of.type) else of for of in read.schema]
+        read = read.cast(pa.schema(plain))
     some = read.take(pa.array(left))  # of dictionaries, their numbers alone
     texts = [_texts(some, name).to_pylist() for name in _READ]
     for row, url, source, kind, method, client in zip(left.tolist(), *texts, strict=True):
