@@ -139,11 +139,9 @@ def _names(names: list[str]) -> tuple[str, ...]:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found: dict[str, Any] = json.loads(text)  # the text begins with a brace
     except (ValueError, RecursionError) as error:
         raise NotARecordError("not JSON") from error
-    if not isinstance(found, dict):
-        return {}
     names = found if "id.orig_h" in found else _names([*found])
     return {
         name: _unescaped(value, _ESCAPED) if isinstance(value, str) else value
