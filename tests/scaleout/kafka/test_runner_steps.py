@@ -85,6 +85,9 @@ class Library:
     def seek(self, place: Any) -> None:
         self.calls.append(("seek", place.offset))
 
+    def last(self) -> tuple[Any, ...]:
+        return self.calls[-1]
+
     def produced(self) -> list[tuple[Any, ...]]:
         return [call[1:] for call in self.calls if call[0] == "produce"]
 
@@ -230,17 +233,17 @@ async def test_no_more_is_taken_than_there_is_room_for(monkeypatch: pytest.Monke
     assert here.session._poll() == []
     assert library.calls[0] == ("poll", 0)
     assert [call for call in library.calls if call[0] == "consume"] == [("consume", 2, 0.001)]
-    assert library.calls[-1] == ("poll", 0.0002)
+    assert library.last() == ("poll", 0.0002)
     here.work.go_on.set()
     for _ in range(20):
         await asyncio.sleep(0)
     here.session._poll()
-    assert library.calls[-1] == ("consume", 2, 0.001)
+    assert library.last() == ("consume", 2, 0.001)
     here.work.go_on.clear()
     library.parts = [[job(9, b"wait")]]
     await here.took(*here.session._poll())
     here.session._poll()
-    assert library.calls[-1] == ("consume", 1, 0.0001), "something is in work: it is not waited for long"
+    assert library.last() == ("consume", 1, 0.0001), "something is in work: it is not waited for long"
     here.work.go_on.set()
     await here.took()
 

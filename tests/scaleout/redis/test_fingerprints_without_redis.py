@@ -60,7 +60,8 @@ def test_memory_comes_first_then_the_cache_then_the_database() -> None:
     found, counters = over(store, cache)
     assert found.find_all([A, B, C], 10.0) == {A: judged(A), B: judged(B)}
     assert store.taken() == [("newest", 1000, 10.0), ("find_all", [B, C], 10.0)]
-    begin, sent = [("put_all", [], 10.0), ("remove", [])], ("put_all", [judged(B)], 10.0)
+    begin: list[tuple[Any, ...]] = [("put_all", [], 10.0), ("remove", [])]
+    sent = ("put_all", [judged(B)], 10.0)
     assert cache.taken() == [*begin, ("put_all", [], 10.0), ("find_all", [A, B, C], 10.0), sent]
     assert found.find(A, 14.9) == judged(A)  # from memory
     assert (store.taken(), cache.taken()) == ([], [])

@@ -140,7 +140,7 @@ def test_sources_that_changed_are_noticed_by_one_look(tmp_path: Path) -> None:
 
 
 def test_all_that_is_shared_is_read(tmp_path: Path) -> None:
-    items = [Group("kids"), Pause(PauseScope.GROUP, "kids", 5.0), Policy("night")]
+    items: list[PolicyItem] = [Group("kids"), Pause(PauseScope.GROUP, "kids", 5.0), Policy("night")]
     rules = [rule(1, "a.test", "x"), rule(2, "b.test", group=FLEET), rule(3, "c.test", group=FLEET_LOCKED)]
     here = Here(tmp_path, rules=rules, items=items)
     here.sources = {
