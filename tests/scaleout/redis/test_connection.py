@@ -205,7 +205,7 @@ def test_connecting_ends_with_the_operation(kind: type[Connection], monkeypatch:
 
     monkeypatch.setattr(kind, "_connect", connect)
     pool = BoundedPools(limit)(connection_class=kind, host="a.test", port=1, socket_connect_timeout=2.0)
-    made: Any = pool.connection_class(**pool.connection_kwargs)
+    made = cast("Any", pool.connection_class(**pool.connection_kwargs))
     assert issubclass(pool.connection_class, kind)
     assert issubclass(pool.connection_class, SSLConnection) is (kind is SSLConnection)
     with limit.within(3.0):

@@ -133,7 +133,8 @@ def test_all_fields_of_zeek() -> None:
     def read(**other: Any) -> dict[str, Any]:
         return ZeekReader().record(json.dumps({**found, **other}).encode())
 
-    assert [read(resp_mime_types=types)["type"] for types in ([], None, "", "text/css,image/gif")] == [
+    kinds: list[Any] = [[], None, "", "text/css,image/gif"]
+    assert [read(resp_mime_types=types)["type"] for types in kinds] == [
         *["other"] * 3,
         "stylesheet",
     ]
