@@ -1,7 +1,7 @@
 """A connection to Redis over doubles of the library: what it is opened with, which failures count, and what is said of them."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -179,11 +179,12 @@ def test_each_wait_of_a_socket_ends_with_the_operation() -> None:
         bounded.settimeout(1.0)
         bounded.sendall(b"get")
         assert (wire.waits_s, wire.sent) == (1.0, b"get")
-        for receive in (lambda: bounded.recv(1), lambda: bounded.recv_into(bytearray(1))):
+        receives: list[Callable[[], object]] = [lambda: bounded.recv(1), lambda: bounded.recv_into(bytearray(1))]
+        for receive in receives:
             with pytest.raises(TimeoutError, match="too long"):
                 receive()
         now[0] = 6.0
-        for call in (lambda: bounded.recv(1), lambda: bounded.recv_into(bytearray(1)), lambda: bounded.sendall(b"set")):
+        for call in [*receives, lambda: bounded.sendall(b"set")]:
             with pytest.raises(TimeoutError, match="took too long"):
                 call()
     assert wire.sent == b"get"
