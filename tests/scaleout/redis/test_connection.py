@@ -184,7 +184,8 @@ def test_each_wait_of_a_socket_ends_with_the_operation() -> None:
             with pytest.raises(TimeoutError, match="too long"):
                 receive()
         now[0] = 6.0
-        for call in [*receives, lambda: bounded.sendall(b"set")]:
+        receives.append(lambda: bounded.sendall(b"set"))
+        for call in receives:
             with pytest.raises(TimeoutError, match="took too long"):
                 call()
     assert wire.sent == b"get"
