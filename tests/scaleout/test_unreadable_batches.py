@@ -47,3 +47,23 @@ def test_messages_are_told_from_faults_and_from_what_is_behind_them() -> None:
     assert unreadable.passed(consumed(5)) is None
     assert are_messages(consumed(6))
     assert seeker.offsets == [4, 5]
+
+
+def test_partitions_are_passed_over_each_by_itself() -> None:
+    places: list[tuple[str, int, int]] = []
+
+    class Places:
+        def seek(self, place: Any) -> None:
+            places.append((place.topic, place.partition, place.offset))
+
+    def told(partition: int, fault: int | None, offset: int = 5, topic: str = "traffic") -> int | None:
+        error = None if fault is None else KafkaError(fault)
+        return unreadable.passed(Message(topic=topic, partition=partition, offset=offset, error=error))
+
+    unreadable, bomb = UnreadableBatches(cast("Any", Places())), KafkaError._BAD_COMPRESSION
+    assert [told(1, bomb), told(2, bomb), told(1, bomb), told(1, bomb, topic="other"), told(0, bomb, 0)] == [5, 5, 6, 5, 0]
+    assert places == [("traffic", 1, 6), ("traffic", 2, 6), ("traffic", 1, 7), ("other", 1, 6), ("traffic", 0, 1)]
+    assert told(2, None) is None
+    assert [told(1, bomb), told(2, bomb)] == [7, 5], "behind a message another batch begins"
+    assert told(1, bomb, -1001) is None
+    assert len(places) == 7

@@ -171,3 +171,7 @@ async def test_names_of_this_machine_and_names_that_change_are_stopped_at_the_so
             with pytest.raises(ForbiddenAddressError):
                 await fetcher.fetch(parse_url(url))
     assert len(asked) == 4
+
+
+def test_what_is_no_address_is_told_by_its_begin() -> None:
+    assert AddressGuard(CrawlSettings()).refusal("x" * 200, 80) == f"{'x' * 100!r} is not an address"

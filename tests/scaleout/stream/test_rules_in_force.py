@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -256,6 +257,20 @@ def test_hosts_and_networks_by_which_is_counted() -> None:
     batch = pa.RecordBatch.from_pylist([{"url": url} for url in urls])
     ((_, text),) = count_messages(batch, decide_batch(batch, RULES), 60, 130.0, "v1")
     assert json.loads(text)["counts"]["host"] == {"a.test": [1, 0], "a.test:80": [1, 0], "[::1]": [1, 0]}
+
+
+def test_what_is_counted_by_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def read(text: str) -> object:
+        asked.append(text)
+        return ip_address(text)
+
+    monkeypatch.setattr(counts, "ip_address", read)
+    clients = [f"203.0.113.{number}" for number in range(1, 4)]
+    for _ in range(2):
+        assert values_of("network", clients) == ["203.0.113.0/24"] * 3
+    assert asked == clients
 
 
 @pytest.mark.parametrize(

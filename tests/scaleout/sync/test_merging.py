@@ -323,6 +323,15 @@ def test_few_reasons_are_told_and_each_once(
     assert [message.partition(": ")[2] for message in caplog.messages] == ["1 5"], "what is remembered is bounded"
 
 
+def test_a_long_name_is_told_by_its_begin(one: Machine, shared: MemoryState, caplog: pytest.LogCaptureFixture) -> None:
+    source = SharedSource("s" * 200, "http://a.test/", "ads", ListAction.BLOCK, 1.0, enabled=True)
+    name, text = field_of(source), text_of(source)
+    for version in (2, 1):
+        others(shared, name, text, version)
+        one.sync.step()
+    assert f"an older value of {name[:100]!r} was written back" in caplog.text
+
+
 def test_values_have_bounds_and_one_form() -> None:
     head = 24
     assert CODEC.open(A, CODEC.seal(A, "", 5)) == ("", 5)
