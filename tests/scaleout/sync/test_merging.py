@@ -365,6 +365,8 @@ def test_what_is_written_is_read_whole() -> None:
     for shared in rules:
         assert shared_of(field_of(shared), text_of(shared)) == shared
     assert shared_of(A, GONE) is None
+    longest = ManualRule(0, ListAction.BLOCK, EntryKind.DOMAIN, ".a.test", "x" * MOST_BYTES)
+    assert shared_of(field_of(longest), text_of(longest)) == longest
 
 
 @pytest.mark.parametrize(
