@@ -1,4 +1,4 @@
-"""What handlers give to the templates: a dashboard that keeps the values of its pages, and notes its work in place of doing it."""
+"""What handlers give to the templates: a dashboard that keeps what its pages have, and notes work in place of doing it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
