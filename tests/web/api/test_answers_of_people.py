@@ -414,7 +414,7 @@ def test_the_log_has_all_facts_of_a_decision(web: Kept) -> None:
         [{"name": "l", "decisions": 3, "blocked": 3}],
         3,
     )
-    asked = report["requests"][0]
+    asked = next(one for one in report["requests"] if one["number"] == number)
     assert asked == {
         "number": number,
         "url": "http://asked.example/",
