@@ -1,0 +1,450 @@
+"""What a request may be, whom it comes from, and where an answer leads: at the bounds."""
+
+import asyncio
+import socket
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fastapi import HTTPException
+from starlette.datastructures import FormData, Headers
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message, Scope
+
+from gatewayfilter.errors import ConflictError, StoreError
+from gatewayfilter.model import Account, ApiToken, Role, Via, WebSession
+from gatewayfilter.model import Scope as TokenScope
+from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
+from gatewayfilter.web.access import event_stream
+from gatewayfilter.web.access.authenticator import AccountAuthenticator
+from gatewayfilter.web.access.changes import based_on, check_version, etag, undo_url
+from gatewayfilter.web.access.cookies import session_cookie, set_sign_on, sign_on_cookie, source_of
+from gatewayfilter.web.access.csrf import check_csrf
+from gatewayfilter.web.access.event_stream import event, first_number, stream
+from gatewayfilter.web.access.forms import Fields
+from gatewayfilter.web.access.gate import MAX_BODY, MAX_UPLOAD, Gate, own_names
+from gatewayfilter.web.access.identity import Identity, current, require
+from gatewayfilter.web.access.identity import Role as WebRole
+from gatewayfilter.web.access.redirects import done, own_path
+
+CSRF = "token-of-a-session"
+
+
+def request(
+    path: str = "/x", method: str = "GET", *, tls: bool = False, client: tuple[str, int] | None = ("10.0.0.7", 5), **headers: str
+) -> Request:
+    """Returns a request; underscores of header fields stand for hyphens."""
+    state = SimpleNamespace(tls=tls, authenticator=None)
+    fields = [(name.replace("_", "-").encode(), text.encode("latin-1")) for name, text in headers.items()]
+    scope: Scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "headers": fields,
+        "query_string": b"",
+        "client": client,
+        "scheme": "http",
+        "server": ("a", 1),
+        "app": SimpleNamespace(state=state),
+    }
+    return Request(scope)
+
+
+async def served(scope: Scope, receive: Any, send: Any) -> None:
+    """Reads a request to its end; tells how much came, or that its sender has gone."""
+    size = 0
+    while (message := await receive())["type"] == "http.request":
+        size += len(message.get("body", b""))
+        if not message.get("more_body", False):
+            await PlainTextResponse(str(size))(scope, receive, send)
+            return
+    await PlainTextResponse("gone", headers={"x-frame-options": "own"})(scope, receive, send)
+
+
+def through(gate: Gate, *pieces: bytes, method: str = "POST", path: str = "/x", **headers: str) -> tuple[int, str, Headers]:
+    """Sends a request through a gate; returns status, text and header fields of the answer."""
+    coming: list[Message] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    coming.append({"type": "http.request", "more_body": False})
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    given = {"host": "filter.example"} | {name.replace("_", "-"): text for name, text in headers.items()}
+    scope: Scope = {
+        "type": "http", "method": method, "path": path, "scheme": "http",
+        "headers": [(name.encode(), text.encode("latin-1")) for name, text in given.items()],
+    }  # fmt: skip
+    asyncio.run(gate(scope, receive, send))
+    text = b"".join(message.get("body", b"") for message in sent[1:]).decode()
+    return sent[0]["status"], text, Headers(raw=sent[0]["headers"])
+
+
+def gate(*, may: bool = True, tls: bool = False, uploads: tuple[str, ...] = ("/up",)) -> Gate:
+    return Gate(served, names=["filter.example"], uploads=uploads, may_upload=lambda _: may, tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("options", "length", "status"),
+    [
+        ({}, MAX_BODY, 200),
+        ({}, MAX_BODY + 1, 413),
+        ({"path": "/up/load"}, MAX_UPLOAD, 200),
+        ({"path": "/up/load"}, MAX_UPLOAD + 1, 413),
+        ({"path": "/up", "method": "GET"}, MAX_BODY + 1, 413),
+        ({"path": "/up", "method": "OPTIONS"}, MAX_BODY, 200),
+    ],
+)
+def test_announced_lengths(options: dict[str, str], length: int, status: int) -> None:
+    assert through(gate(), content_length=str(length), **cast("dict[str, Any]", options))[0] == status
+    assert through(gate(may=False), content_length=str(MAX_BODY + 1), **cast("dict[str, Any]", options))[0] == 413
+
+
+def test_lengths_and_hosts_that_are_none() -> None:
+    asked: list[object] = []
+    asking = Gate(served, names=["filter.example"], uploads=("/up",), may_upload=lambda one: bool(asked.append(one)))
+    assert through(asking, path="/up", host="evil.example")[:2] == (421, "unknown host; web.names adds one\n")
+    assert asked == []
+    assert through(asking, path="/up", content_length=str(MAX_BODY + 1))[0] == 413
+    assert len(asked) == 1
+    assert through(Gate(served, names=["filter.example"]), path="/x", content_length=str(MAX_BODY + 1))[0] == 413
+    for length in ("-1", "x", "0" * 21, ""):
+        status, text, _ = through(gate(), content_length=length)
+        assert (status, text) == (413, "too large\n")
+    assert through(gate(), content_length="0" * 20)[0] == 200
+    for host, status in (
+        ("filter.example:80", 200),
+        ("filter.example:", 421),
+        ("filter.example:x", 421),
+        ("10.0.0.1", 200),
+        ("[::1]:80", 200),
+    ):
+        assert through(gate(), host=host)[0] == status
+    status, text, headers = through(gate(), path="/api/v1/x", host="evil.example")
+    assert (status, headers["content-type"], "unknown host" in text) == (421, "application/problem+json", True)
+
+
+def test_a_body_is_bounded_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = b"x" * (MAX_BODY // 2)
+    assert through(gate(), half, half)[1] == str(MAX_BODY)
+    assert through(gate(), half, half, b"x")[1] == "gone"
+    monkeypatch.setattr("gatewayfilter.web.access.gate.BODY_PAUSE_S", 0.0)
+    stopped = asyncio.Event
+
+    async def receive() -> Message:
+        await stopped().wait()
+        raise AssertionError
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope: Scope = {"type": "http", "method": "POST", "path": "/x", "scheme": "http", "headers": [(b"host", b"filter.example")]}
+    asyncio.run(gate()(scope, receive, send))
+    assert sent[1]["body"] == b"gone"
+
+
+def test_after_the_whole_body_a_sender_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream is sent for minutes: what tells that its reader has gone comes at its end."""
+    pauses: list[float | None] = []
+    real = asyncio.timeout
+    monkeypatch.setattr(asyncio, "timeout", lambda pause: (pauses.append(pause), real(None))[1])
+    coming: list[Message] = [
+        {"type": "http.request", "body": b"", "more_body": True},
+        {"type": "http.request", "more_body": False},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def reading(scope: Scope, receive: Any, send: Any) -> None:
+        del scope, send
+        for _ in range(3):
+            await receive()
+
+    async def send(_: Message) -> None:
+        raise AssertionError
+
+    scope: Scope = {"type": "http", "method": "GET", "path": "/x", "scheme": "http", "headers": [(b"host", b"filter.example")]}
+    asyncio.run(Gate(reading, names=["filter.example"])(scope, receive, send))
+    assert pauses == [20.0, 20.0, None]
+
+
+def test_fields_of_answers_and_types_of_bodies() -> None:
+    _, text, headers = through(gate(), b"x" * MAX_BODY, b"x")
+    assert (text, headers["x-frame-options"], headers["cache-control"]) == ("gone", "own", "no-store")
+    assert "strict-transport-security" not in headers
+    assert through(gate(tls=True))[2]["strict-transport-security"] == "max-age=31536000"
+    for kind, status in (
+        ("text/plain", 200),
+        ("text/plain; charset=UTF-8", 200),
+        ('text/plain; charset="utf8"', 200),
+        ("a/b; charset*=utf-8''x", 200),
+        ("text/plain; charset=punycode", 415),
+        ("text/plain; charset=", 415),
+    ):
+        assert through(gate(), content_type=kind)[0] == status
+    for headers_, status in (
+        ({"sec_fetch_site": "same-origin"}, 200), ({"sec_fetch_site": "none"}, 200), ({"sec_fetch_site": "cross-site"}, 403),
+        ({"origin": "http://filter.example"}, 200), ({"origin": "https://filter.example"}, 403), ({"origin": ""}, 403),
+    ):  # fmt: skip
+        assert through(gate(), **headers_)[0] == status
+        assert through(gate(), method="HEAD", **headers_)[0] == 200
+    passed: list[str] = []
+
+    async def other(scope: Scope, receive: Any, send: Any) -> None:
+        del receive, send
+        passed.append(scope["type"])
+
+    asyncio.run(Gate(other, names=())({"type": "lifespan"}, cast("Any", None), cast("Any", None)))
+    assert passed == ["lifespan"]
+
+
+def test_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "Box.lan")
+    assert own_names("HERE", ["more"]) == {"localhost", "here", "box.lan", "box", "box.lan.local", "more"}
+
+
+def test_cookies_have_a_name_of_the_host_by_tls_alone() -> None:
+    given = "gatewayfilter-session=a; __Host-gatewayfilter-session=b; gatewayfilter-sign-on=c; gatewayfilter-device=" + "d" * 300
+    assert (
+        session_cookie(request(cookie=given)),
+        session_cookie(request(cookie=given, tls=True)),
+        session_cookie(request()),
+    ) == ("a", "b", "")
+    assert (sign_on_cookie(request(cookie=given)), sign_on_cookie(request())) == ("c", "")
+    assert len(session_cookie(request(cookie=f"gatewayfilter-session={'x' * 300}"))) == 200
+    assert len(sign_on_cookie(request(cookie=f"gatewayfilter-sign-on={'x' * 4_001}"))) == 4_000
+    source = source_of(request(cookie=given, user_agent="u" * 400))
+    assert (source.agent, source.device, source.network) == (
+        "u" * 300,
+        "d" * 200,
+        "10.0.0.7",
+    )
+    assert source_of(request(client=None)).network == source_of(request(client=("", 1))).network
+    for tls, name, flag in ((False, "gatewayfilter-sign-on", ""), (True, "__Host-gatewayfilter-sign-on", "; Secure")):
+        answer = Response()
+        set_sign_on(request(tls=tls), answer, "v")
+        assert answer.headers["set-cookie"] == f"{name}=v; HttpOnly; Max-Age=600; Path=/; SameSite=lax{flag}"
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "body", "refused"),
+    [
+        ("GET", {}, b"", False),
+        ("HEAD", {}, b"", False),
+        ("OPTIONS", {}, b"", False),
+        ("POST", {}, b"", True),
+        ("POST", {"x_csrf_token": CSRF}, b"", False),
+        ("POST", {"x_csrf_token": "x"}, f"csrf={CSRF}".encode(), True),
+        ("POST", {}, f"csrf={CSRF}".encode(), False),
+        ("DELETE", {}, b"csrf=wrong", True),
+    ],
+)
+def test_a_change_repeats_the_token_of_its_session(method: str, headers: dict[str, str], body: bytes, *, refused: bool) -> None:
+    kind = {"content_type": "application/x-www-form-urlencoded"} if body else {}
+    sent = request(method=method, **kind, **headers)
+    sent.state.identity = Identity("a", WebRole.ADMIN, CSRF)
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    sent._receive = receive
+    if refused:
+        with pytest.raises(HTTPException) as caught:
+            asyncio.run(check_csrf(sent))
+        assert caught.value.status_code == 403
+    else:
+        asyncio.run(check_csrf(sent))
+
+
+def test_who_has_no_cookie_repeats_no_token() -> None:
+    for identity in (None, Identity("a", WebRole.ADMIN)):
+        sent = request(method="POST")
+        sent.state.identity = identity
+        asyncio.run(check_csrf(sent))
+
+
+ACCOUNT = Account(3, "ada", Role.APPROVER, "", language="zh")
+SESSION = WebSession(b"d", 3, CSRF, 0.0, 0.0, 9.0, "net", "")
+TOKEN = ApiToken(5, b"d", "job", 3, TokenScope.READ, 0.0, None)
+
+
+class Access:
+    """Finds a session and a token."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.sessions = SimpleNamespace(find=lambda secret: (ACCOUNT, SESSION) if secret == "s" else None)
+        self.tokens = SimpleNamespace(find=self._find)
+
+    def _find(self, text: str) -> Any:
+        self.asked.append(text)
+        return (ACCOUNT, TOKEN) if text == "t" else None
+
+
+def test_who_sends_a_request() -> None:
+    access = Access()
+    identify = AccountAuthenticator(cast("DashboardAccess", access)).identify
+    by_session = Identity("ada", WebRole.APPROVER, CSRF, "zh", 3, Via.SESSION, "net", SESSION)
+    by_token = Identity("ada", WebRole.VIEWER, "", "zh", 3, Via.TOKEN, "job")
+    cookie = "gatewayfilter-session=s"
+    assert (identify(request(cookie=cookie)), identify(request(cookie="gatewayfilter-session=x")), identify(request())) == (
+        by_session,
+        None,
+        None,
+    )
+    assert identify(request("/api/v1/x", authorization="BEARER  t ", cookie=cookie)) == by_token
+    assert identify(request("/metrics", authorization="bearer t")) == by_token
+    assert identify(request("/rules", authorization="bearer t", cookie=cookie)) is None
+    assert identify(request("/api/v1/x", authorization="bearer wrong", cookie=cookie)) is None
+    assert identify(request("/api/v1/x", authorization="basic t", cookie=cookie)) == by_session
+    identify(request("/api/", authorization=f"bearer {'x' * 300}"))
+    assert access.asked[-1] == "x" * 200
+    assert (by_session.actor.name, by_session.actor.via, by_session.actor.detail, by_session.model_role) == (
+        "ada",
+        Via.SESSION,
+        "net",
+        Role.APPROVER,
+    )
+
+
+def test_a_role_may_do_what_lower_ones_may() -> None:
+    asked: list[Request] = []
+    viewer, admin = Identity("v", WebRole.VIEWER), Identity("a", WebRole.ADMIN)
+
+    def identified(identity: Identity | None) -> Request:
+        sent = request()
+        sent.app.state.authenticator = SimpleNamespace(identify=lambda one: (asked.append(one), identity)[1])
+        return sent
+
+    sent = identified(admin)
+    assert (current(sent), current(sent), len(asked)) == (admin, admin, 1)
+    assert require(WebRole.APPROVER)(sent) == admin
+    assert require(WebRole.VIEWER)(identified(viewer)) == viewer
+    for sent, role, status, why in (
+        (identified(viewer), WebRole.APPROVER, 403, "this needs the role approver"),
+        (identified(None), WebRole.VIEWER, 401, "log in first"),
+    ):
+        with pytest.raises(HTTPException) as caught:
+            require(role)(sent)
+        assert (caught.value.status_code, caught.value.detail) == (status, why)
+
+
+def test_where_answers_lead() -> None:
+    long = f"/{'x' * 1_999}"
+    for target, path in (
+        ("/a?b=c#d", "/a?b=c#d"),
+        ("", "/"),
+        ("a", "/"),
+        ("//evil", "/"),
+        ("/\\evil", "/"),
+        ("/a\tb", "/"),
+        ("/a\nb", "/"),
+        (long, long),
+        (f"{long}x", "/"),
+        ("http://evil/", "/"),
+        ("/a//b", "/a//b"),
+        ("///evil", "/"),
+        ("//[", "/"),
+    ):
+        assert own_path(target) == path
+    by_htmx, plain = done(request(hx_request="true"), "/a"), done(request(hx_request="x"), "/a")
+    assert (by_htmx.status_code, by_htmx.headers["hx-redirect"], plain.status_code, plain.headers["location"]) == (
+        200,
+        "/a",
+        303,
+        "/a",
+    )
+
+
+def test_an_edit_is_based_on_a_version() -> None:
+    for expected in ("", "*", '"1"', 'W/"1"', '"2", "1"', "1", '"2", *', '"1" , "2"'):
+        check_version(expected, lambda: "1")
+    for expected in ('"2"', '"2", "3"', '"x' + "y" * 1_000 + '","1"'):
+        with pytest.raises(ConflictError):
+            check_version(expected, lambda: "1")
+    for text, number in (("", None), ("*", None), ('"*"', None), (' W/"7" ', 7), ("123456789", 123_456_789), ("0", 0)):
+        assert based_on(text) == number
+    for text in ("x", "1234567890", "-1", "\u0663", "1.0"):
+        with pytest.raises(ConflictError):
+            based_on(text)
+    assert (etag("v"), undo_url(3), undo_url(0)) == ({"etag": '"v"'}, "/audit/3/undo", "")
+
+
+def test_fields_of_forms() -> None:
+    sent = Fields(FormData([("a", " x "), ("a", "y"), ("b", "1.5"), ("c", "z" * 200_001), ("file", cast("Any", object()))]))
+    assert (sent.text("a"), sent.text("none"), sent.text("none", "d"), sent.all("a"), len(sent.text("c"))) == (
+        "x",
+        "",
+        "d",
+        [" x ", "y"],
+        200_000,
+    )
+    assert (sent.number("b"), sent.number("a"), sent.number("none"), [name for name, _ in sent.items()]) == (
+        1.5,
+        None,
+        None,
+        ["a", "a", "b", "c"],
+    )
+
+
+class Batches:
+    """Decisions of a live log: what is written after each number; some reads fail."""
+
+    def __init__(self, *sent: bytes | None) -> None:
+        self.sent = list(sent)
+        self.asked: list[int] = []
+
+    def start(self) -> int:
+        return 40
+
+    def after(self, reached: int, query: Any, writer: Any) -> tuple[int, bytes]:
+        self.asked.append(reached)
+        found = self.sent.pop(0) if self.sent else b""
+        if found is None:
+            raise StoreError("away")
+        return reached + 1, found
+
+
+def streamed(batches: Batches, start: int, rounds: int, state: Any = None) -> list[bytes]:
+    """Reads a stream until its reader has gone; returns its pieces."""
+    looks = iter([False] * rounds + [True])
+
+    async def is_disconnected() -> bool:
+        return next(looks)
+
+    async def read() -> list[bytes]:
+        reader: Any = SimpleNamespace(is_disconnected=is_disconnected)
+        return [piece async for piece in stream(reader, cast("Any", batches), cast("Any", None), cast("Any", None), start, state)]
+
+    return asyncio.run(read())
+
+
+def test_a_stream_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    piece = 1 << 14
+    batches = Batches(b"a", None, b"x" * (piece + 1))
+    assert streamed(batches, 0, 3) == [b"retry: 2000\n\n", b"a", b": the database does not answer\n\n", b"x" * piece, b"x"]
+    assert (batches.asked, pauses) == ([40, 41, 41], [0.5] * 3)
+    batches = Batches()
+    assert streamed(batches, 7, 21, lambda: "state") == [b"retry: 2000\n\n", b"state", b"state"]
+    assert (batches.asked[0], len(batches.asked)) == (7, 21)
+    monkeypatch.setattr(event_stream, "LONGEST_S", 1.0)
+    batches = Batches()
+    streamed(batches, 1, 9)
+    assert len(batches.asked) == 2
+    assert event("rows", "a\nb", 3) == "id: 3\nevent: rows\ndata: a\ndata: b\n\n"
+    assert (event("rows", "a"), event("rows", "a", 0)) == ("event: rows\ndata: a\n\n", "id: 0\nevent: rows\ndata: a\n\n")
+    assert [first_number(text) for text in ("", "x", "7", "9" * 18, "9" * 19)] == [0, 0, 7, 10**18 - 1, 0]
