@@ -1,0 +1,533 @@
+"""Child processes, kept pages, memory and the server: what each is given and when it ends, without a process."""
+
+import asyncio
+import ctypes
+import gc
+import linecache
+import pickle
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import h11
+import pytest
+import uvicorn
+
+from gatewayfilter import wiring
+from gatewayfilter.allocator import AllocatorOption
+from gatewayfilter.errors import ClassifyError, ConfigError, ConflictError, SnapshotError, StartupError
+from gatewayfilter.model import Request as FilteredRequest
+from gatewayfilter.urls import parse_url
+from gatewayfilter.web import child_process, connections, memory, server
+from gatewayfilter.web.access import check_job
+from gatewayfilter.web.child_process import CHILD, ChildProcess
+from gatewayfilter.web.connections import BoundedProtocol, UnsignalledServer, bounded_config
+from gatewayfilter.web.lean_imports import without_docstrings
+from gatewayfilter.web.page_shelf import KEPT_S, MOST_PAGES, PageShelf
+from gatewayfilter.web.page_warmer import FIRST, warm_pages
+from gatewayfilter.web.source_worker import JobState, SourceWorker
+
+
+class Process:
+    """A process that was started; it is over when it is told so."""
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        self.command, self.options = command, options
+        self.over: int | None = None
+        self.done: list[str] = []
+
+    def poll(self) -> int | None:
+        return self.over
+
+    def kill(self) -> None:
+        self.done.append("killed")
+
+    def wait(self) -> None:
+        self.done.append("waited")
+
+
+class Channel:
+    """The other end of a child: it answers in time, or not."""
+
+    def __init__(self, _: int) -> None:
+        self.sent: list[Any] = []
+        self.waited: list[float] = []
+        self.answer: Any = (True, 42)
+        self.closed = 0
+
+    def send(self, work: Any) -> None:
+        self.sent.append(work)
+
+    def poll(self, seconds: float) -> bool:
+        self.waited.append(seconds)
+        return self.answer is not None
+
+    def recv(self) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Timer:
+    """A timer that does not run."""
+
+    made: list["Timer"] = []
+
+    def __init__(self, seconds: float, run: Callable[[], None]) -> None:
+        self.seconds, self.run = seconds, run
+        self.daemon, self.state = False, "new"
+        Timer.made.append(self)
+
+    def start(self) -> None:
+        self.state = "started"
+
+    def cancel(self) -> None:
+        self.state = "cancelled"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Process], list[Channel]]]:
+    processes, channels = list[Process](), list[Channel]()
+
+    def start(*given: Any, **options: Any) -> Process:
+        processes.append(Process(*given, **options))
+        return processes[-1]
+
+    def channel(number: int) -> Channel:
+        socket.socket(fileno=number).close()
+        channels.append(Channel(number))
+        return channels[-1]
+
+    monkeypatch.setattr(child_process, "subprocess", SimpleNamespace(Popen=start, DEVNULL=subprocess.DEVNULL))
+    monkeypatch.setattr(child_process, "Connection", channel)
+    monkeypatch.setattr(child_process, "threading", SimpleNamespace(Timer=Timer, Lock=threading.Lock))
+    Timer.made.clear()
+    return processes, channels
+
+
+def test_a_child_is_started_once_and_kept_for_a_while(started: tuple[list[Process], list[Channel]]) -> None:
+    processes, channels = started
+    child = ChildProcess(2.5, 1 << 20, idle_s=7.0)
+    assert child.running is False
+    child.close()
+    assert (child.run("m:f", 1, a=2), child.running) == (42, True)
+    ((process,), (channel,)) = started
+    number = process.options["pass_fds"][0]
+    assert process.command[1:] == ["-m", CHILD, str(number), "2.5", str(1 << 20)]
+    assert process.options["stdin"] == subprocess.DEVNULL
+    assert channel.sent == [("m:f", (1,), {"a": 2})]
+    assert child.run("m:g") == 42
+    child.run("n:f")
+    assert channel.waited == [62.5, 3.5, 62.5]  # a module is loaded at its first work
+    assert [(one.seconds, one.daemon, one.state) for one in Timer.made] == [
+        (7.0, True, "cancelled"), (7.0, True, "cancelled"), (7.0, True, "started"),
+    ]  # fmt: skip
+    Timer.made[-1].run()
+    assert (child.running, process.done, channel.closed) == (False, ["killed", "waited"], 1)
+    child.run("m:f")
+    assert (len(processes), channels[-1].waited) == (2, [62.5])
+    processes[-1].over = 1
+    child.run("m:f")
+    assert (len(processes), channels[-1].waited, channels[1].closed) == (3, [62.5], 1)
+    child.close()
+    assert (child.running, Timer.made[-1].state) == (False, "cancelled")
+
+
+def test_a_child_that_does_not_answer_is_ended(started: tuple[list[Process], list[Channel]]) -> None:
+    processes, channels = started
+    child = ChildProcess(2.5)
+    child.run("m:f")
+    for answer in (None, EOFError(), OSError()):
+        channels[-1].answer = answer
+        with pytest.raises(ClassifyError, match=r"^this took longer than 2\.5 s or too much memory$"):
+            child.run("m:f")
+        assert (child.running, processes[-1].done) == (False, ["killed", "waited"])
+        timers = len(Timer.made)
+        child.run("m:f")
+        assert len(Timer.made) == timers + 1  # none stands while there is no child
+    for answer, error, told in ((ConfigError("no"), ConfigError, "no"), ("fault", ClassifyError, "fault")):
+        channels[-1].answer = (False, answer)
+        with pytest.raises(error) as raised:
+            child.run("m:f")
+        assert (str(raised.value), child.running) == (told, True)
+    assert (Timer.made[-1].seconds, Timer.made[-1].state) == (300.0, "started")
+
+
+class Checked:
+    """Settings, database and engines of a check, all noted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.current: str | None = "one"
+        self.error: Exception | None = None
+        self.closed: list[Any] = []
+        self.applied: list[Any] = []
+        self.clocks: list[Callable[[], float]] = []
+        self.checks: list[tuple[Any, ...]] = []
+        self.feed = SimpleNamespace(read=lambda seq: [f"change {seq}"] if seq < 2 else [])
+        monkeypatch.setattr(wiring, "open_store", lambda _: self)
+        monkeypatch.setattr(wiring, "snapshot_folder", lambda _: SimpleNamespace(current=lambda: self.current))
+        monkeypatch.setattr(wiring, "newest_engine", self._engine)
+        monkeypatch.setattr(check_job, "check_url", lambda *given: self.checks.append(given) or len(self.checks))
+
+    def _engine(self, settings: Any, *, clock: Callable[[], float]) -> Any:
+        del settings
+        if self.error is not None:
+            raise self.error
+        self.clocks.append(clock)
+        engine: Any = SimpleNamespace(feed_seq=0, snapshot=SimpleNamespace(close=lambda: self.closed.append(engine)))
+
+        def apply(changes: Any) -> None:
+            self.applied.append(changes)
+            engine.feed_seq += 1
+
+        engine.apply = apply
+        return engine
+
+
+def test_checks_use_the_engine_over_the_newest_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Checked(monkeypatch)
+    settings = pickle.dumps("settings")
+    request = FilteredRequest(parse_url("http://a.example/"))
+    try:
+        assert check_job.check(settings, request, "tablet", 7.0, None) == 1
+        given = state.checks[-1]
+        engine = given[2]
+        assert (given[0], given[1], given[3:5], given[5]()) == ("settings", state, (request, "tablet"), 7.0)
+        assert (state.applied, engine.feed_seq) == ([["change 0"], ["change 1"]], 2)
+        check_job.check(settings, request, "", 8.0, None)
+        assert (state.checks[-1][2] is engine, state.clocks[0](), len(state.clocks)) == (True, 8.0, 1)
+        check_job.check(settings, request, "", 9.0, 3.0)
+        then = state.checks[-1]
+        assert (then[2] is engine, then[5](), state.closed, then[2].feed_seq) == (False, 3.0, [then[2]], 2)
+        state.current = "two"
+        check_job.prepare(settings)
+        assert len(state.clocks) == 3
+        check_job.prepare(settings)
+        assert len(state.clocks) == 3
+        asked: list[Any] = []
+        monkeypatch.setattr("gatewayfilter.gateway.doh_servers.blocked_resolvers", lambda one: asked.append(one) or (1, 2))
+        assert (check_job.resolvers(settings, 11.0), asked[0] is engine, state.clocks[-1]()) == ((1, 2), False, 11.0)
+        jobs = "gatewayfilter.use_cases.lists.list_jobs"
+        monkeypatch.setattr(f"{jobs}.counts", lambda *parts: parts)
+        parts = check_job.count_entries(settings, 12.0)
+        assert cast("Any", parts) == ("settings", state, asked[0], 12.0)
+        size = [check_job.MOST_READ]
+        monkeypatch.setattr("gatewayfilter.use_cases.lists.list_search.bytes_to_read", lambda *_: size[-1])
+        monkeypatch.setattr(f"{jobs}.search", lambda *parts, partial: (*parts, partial))
+        found = check_job.search_entries(settings, "text", 13.0)
+        assert cast("Any", found) == ("settings", state, asked[0], "text", False)
+        assert state.clocks[-1]() == 13.0
+        size.append(check_job.MOST_READ + 1)
+        assert check_job.search_entries(settings, "text", 13.0) is None
+        state.error, state.current = SnapshotError("damaged"), "three"
+        with pytest.raises(SnapshotError, match="^damaged$"):
+            check_job.prepare(settings)
+        state.current = None
+        with pytest.raises(SnapshotError, match="no lists are in force yet"):
+            check_job.check(settings, request, "", 1.0, 2.0)
+    finally:
+        check_job._checker.cache_clear()
+
+
+def test_work_on_lists_is_done_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [5.0]
+    worker = SourceWorker(cast("Any", "settings"), lambda: now[-1])
+    ran: list[Any] = []
+    results: list[Any] = [[{"name": "a"}]]
+
+    class Child:
+        def run(self, *given: Any, **named: Any) -> Any:
+            ran.append((given, named))
+            if isinstance(results[-1], Exception):
+                raise results[-1]
+            return results[-1]
+
+        def close(self) -> None:
+            ran.append("closed")
+
+    class Thread:
+        def __init__(self, target: Callable[..., None], args: tuple[Any, ...], **options: Any) -> None:
+            self.work = lambda: target(*args)
+            assert options == {"name": "lists", "daemon": True}
+
+        def start(self) -> None:
+            begun.append(self.work)
+
+    begun: list[Callable[[], None]] = []
+    monkeypatch.setattr(worker, "_child", Child())
+    monkeypatch.setattr("gatewayfilter.web.source_worker.threading.Thread", Thread)
+    assert (worker.state, worker.state.running) == (JobState(), False)
+    state = worker.start("update", "s", ["a"], force=True)
+    assert (state, state.running) == (JobState(1, "update", "s", 5.0), True)
+    with pytest.raises(ConflictError):
+        worker.start("update", "s")
+    now.append(7.0)
+    begun.pop()()
+    assert ran == [(("gatewayfilter.use_cases.lists.source_jobs:update", "settings", ["a"]), {"force": True})]
+    assert worker.state == JobState(1, "update", "s", 5.0, 7.0, ({"name": "a"},), "")
+    for error, told in ((ConfigError("no"), "no"), (KeyError("secret"), "a fault of the program; the log has it")):
+        results.append(error)
+        number = worker.start("publish", "").number
+        now.append(6.0)  # the clock was put back
+        begun.pop()()
+        assert (worker.state.number, worker.state.error, worker.state.results, worker.state.running) == (number, told, (), False)
+        now.append(7.0)
+    assert worker.state.ended_at == 7.0
+    worker.close()
+    assert ran[-1] == "closed"
+
+
+def test_pages_are_kept_for_an_hour_and_the_oldest_goes() -> None:
+    now = [0.0]
+    shelf = PageShelf(lambda: now[-1])
+    first = shelf.put("http://a/", "<p>\ud800")
+    assert (first.url, first.html, len(first.key)) == ("http://a/", "<p>\ud800", 16)
+    others = [shelf.put("", f"{number}") for number in range(MOST_PAGES - 1)]
+    found = shelf.find(first.key)
+    assert found is not None
+    assert (found.key, found.url, found.html) == (first.key, "http://a/", "<p>?")
+    last = shelf.put("", "last")  # the one that was used longest ago goes
+    assert (shelf.find(others[0].key), shelf.find(others[1].key) is not None, shelf.find(first.key) is not None) == (
+        None,
+        True,
+        True,
+    )
+    now.append(KEPT_S)
+    assert shelf.find(last.key) is not None
+    now.append(KEPT_S + 1)
+    assert shelf.find(last.key) is None
+    now.append(0.0)
+    assert (shelf.find(last.key), shelf.find("none")) == (None, None)
+
+
+def test_first_pages_are_asked_for_as_a_person_does() -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        assert await receive() == {"type": "http.request", "body": b"", "more_body": False}
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(receive(), 0.0)
+        await send({"type": "http.response.start"})
+        asked.append(scope)
+
+    warm_pages(application, "zh")
+    assert [scope["path"] for scope in asked] == list(FIRST)
+    scope = asked[0]
+    assert (scope["method"], scope["scheme"], scope["raw_path"], scope["query_string"], scope["client"], scope["server"]) == (
+        "GET", "http", b"/", b"", ("127.0.0.1", 0), ("127.0.0.1", 0),
+    )  # fmt: skip
+    assert scope["headers"] == [(b"host", b"localhost"), (b"accept-language", b"zh")]
+    identity = scope["state"]["identity"]
+    assert (identity.name, identity.role.name, identity.language, identity.csrf) == ("made ready", "ADMIN", "zh", "")
+
+
+def test_memory_is_kept_small_and_given_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(memory, "tune_allocator", done.append)
+    library = SimpleNamespace(prctl=lambda *given: done.append((given[0], *(one.value for one in given[1:]))))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: library if name is None else None)
+    memory.limit_heaps()
+    assert done == [{AllocatorOption.ARENA_MAX: 1, AllocatorOption.MMAP_THRESHOLD: 65_536}, (41, 1, 0, 0, 0)]
+    del library.prctl
+    memory.limit_heaps()
+    assert len(done) == 3
+    done.clear()
+    monkeypatch.setattr(linecache, "clearcache", lambda: done.append("lines"))
+    monkeypatch.setattr(gc, "collect", lambda: done.append("collected"))
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("frozen"))
+    monkeypatch.setattr(memory, "give_back", lambda: done.append("given back"))
+    memory.keep_imported()
+    assert done == ["lines", "collected", "given back", "frozen"]
+    statm = tmp_path / "statm"
+    monkeypatch.setattr(memory, "_STATM", statm)
+    monkeypatch.setattr("resource.getpagesize", lambda: 4_096)
+    found = []
+    for text in ("9 3 1", "9", "9 x"):
+        statm.write_text(text)
+        found.append(memory.resident_bytes())
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "none")
+    assert [*found, memory.resident_bytes()] == [3 * 4_096, 0, 0, 0]
+
+
+def code(source: str) -> Any:
+    space: dict[str, Any] = {}
+    exec(compile(source, "x", "exec"), space)
+    return space["f"].__code__
+
+
+def test_docstrings_alone_are_dropped() -> None:
+    with_one = code('def f():\n    "doc"\n    return "x"')
+    assert without_docstrings(with_one).co_consts[0] is None
+    for source in ('def f():\n    return "x"', "def f():\n    return 7", "def f(a):\n    return a", 'f = lambda: "x"'):
+        found = code(source)
+        assert without_docstrings(found) is found
+    outer = code('def f():\n    def g():\n        "doc"\n        return 1\n    return g')
+    made = without_docstrings(outer)
+    assert made is not outer
+    assert [one.co_consts[0] for one in made.co_consts if hasattr(one, "co_consts")] == [None]
+    module = compile('"doc"\nx = 1', "x", "exec")
+    assert without_docstrings(module) is module
+    both = code('def f():\n    "both"\n    return "both"')
+    assert eval(without_docstrings(both)) == "both"
+
+
+def test_servers_are_bounded() -> None:
+    config = bounded_config("app", head_bytes=7, connections=8, drain_s=3, port=9)
+    shown = (
+        config.app,
+        config.h11_max_incomplete_event_size,
+        config.limit_concurrency,
+        config.timeout_graceful_shutdown,
+        config.port,
+        config.timeout_keep_alive,
+        config.access_log,
+        config.server_header,
+        config.proxy_headers,
+        config.ws,
+        config.http,
+        config.lifespan,
+    )
+    assert shown == ("app", 7, 8, 3, 9, 20, False, False, False, "none", BoundedProtocol, "off")
+    assert bounded_config("app", head_bytes=7, connections=8).timeout_graceful_shutdown == 2
+    with UnsignalledServer(config).capture_signals():
+        pass
+
+
+class Transport:
+    """A connection of a client."""
+
+    def __init__(self, client: tuple[str, int] | None) -> None:
+        self.client, self.aborted = client, 0
+
+    def get_extra_info(self, name: str) -> Any:
+        return {"peername": self.client, "sockname": ("10.0.0.1", 80)}.get(name)
+
+    def abort(self) -> None:
+        self.aborted += 1
+
+    def is_closing(self) -> bool:
+        return False
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_: None
+
+
+def connected(state: Any, config: uvicorn.Config, host: str, timers: list[Any]) -> tuple[BoundedProtocol, Transport]:
+    def call_later(seconds: float, run: Callable[[], None]) -> Any:
+        timers.append(SimpleNamespace(seconds=seconds, run=run, cancelled=0))
+        timer = timers[-1]
+        timer.cancel = lambda: setattr(timer, "cancelled", timer.cancelled + 1)
+        return timer
+
+    loop: Any = SimpleNamespace(call_later=call_later, create_task=lambda *_: None)
+    protocol = BoundedProtocol(config, state, {}, loop)
+    transport = Transport((host, 5) if host else None)
+    protocol.connection_made(cast("Any", transport))
+    return protocol, transport
+
+
+def test_connections_of_a_client_and_the_time_of_a_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_PER_CLIENT", 2)
+    config = bounded_config(lambda *_: None, head_bytes=1_000, connections=8)
+    config.load()
+    state = uvicorn.server.ServerState()
+    timers: list[Any] = []
+    aborted = [
+        connected(state, config, host, timers)[1].aborted for host in (*["10.0.0.7"] * 3, "10.0.0.8", *["127.0.0.1"] * 4, "x", "")
+    ]
+    assert aborted == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert [timer.seconds for timer in timers] == [20.0] * 9
+    protocol, transport = connected(state, config, "10.0.0.9", timers)
+    timer = timers[-1]
+    timer.run()
+    assert transport.aborted == 1
+    protocol.conn.receive_data(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    protocol.conn.next_event()
+    assert protocol.conn.their_state is not h11.IDLE
+    protocol.cycle = cast("Any", SimpleNamespace(response_complete=False))
+    timer.run()
+    assert transport.aborted == 1
+    protocol.cycle = cast("Any", SimpleNamespace(response_complete=True))
+    timer.run()
+    assert transport.aborted == 2
+    count = len(timers)
+    protocol.cycle = None
+    protocol.connection_lost(None)
+    assert (timer.cancelled, len(timers), protocol in state.connections) == (1, count, False)
+    protocol.connection_lost(None) if protocol in state.connections else None
+    assert timer.cancelled == 1
+
+
+def test_the_server_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.listening("127.0.0.1:0") as listener:
+        assert listener.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR) == 1
+        assert (listener.family, listener.get_inheritable()) == (socket.AF_INET, False)
+        listener.listen()
+        port = listener.getsockname()[1]
+        with (
+            pytest.raises(StartupError, match=rf"^cannot listen on web\.listen 127\.0\.0\.1:{port}: "),
+            server.listening(f"127.0.0.1:{port}"),
+        ):
+            raise AssertionError
+    assert listener.fileno() == -1
+
+
+class Status:
+    """A status file that notes what is written."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, Any]] = []
+        self.removed = 0
+
+    def write(self, **facts: Any) -> None:
+        self.written.append(facts)
+
+    def remove(self) -> None:
+        self.removed += 1
+
+
+@pytest.mark.parametrize(
+    ("name", "tls", "url"), [(("127.0.0.1", 80), False, "http://127.0.0.1:80/"), (("::1", 443, 0, 0), True, "https://[::1]:443/")]
+)
+def test_a_server_tells_its_state_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, name: tuple[Any, ...], *, tls: bool, url: str
+) -> None:
+    status, served, released = Status(), list[Any](), list[str]()
+    now = [0.0]
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(
+        server, "ReleaseTimes", lambda: SimpleNamespace(due=len(status.written) == 2, released=lambda: released.append("noted"))
+    )
+    monkeypatch.setattr(server, "release_memory", lambda: released.append("released"))
+    looks: list[float] = []
+    real = asyncio.wait
+
+    async def wait(tasks: Any, timeout: float) -> Any:
+        looks.append(timeout)
+        now[0] += 4.0
+        if len(looks) == 4:
+            ended.set()
+            return await real(tasks)
+        await asyncio.sleep(0)
+        return None
+
+    monkeypatch.setattr(server.asyncio, "wait", wait)
+    ended = asyncio.Event()
+
+    class Serving:
+        async def serve(self, sockets: list[Any]) -> None:
+            served.append(sockets)
+            await ended.wait()
+
+    store = SimpleNamespace(close_idle=lambda: released.append("closed"))
+    listener = SimpleNamespace(getsockname=lambda: name)
+    asyncio.run(server._run(cast("Any", Serving()), cast("Any", listener), cast("Any", status), cast("Any", store), tls=tls))
+    assert served == [[listener]]
+    assert status.written == [{"state": "serving", "listen": url.split("/")[2], "url": url}] * 2  # at 0 and 8 seconds
+    assert (status.removed, looks, released[:3]) == (1, [1.0] * 4, ["closed", "released", "noted"] if released else [])
