@@ -10,7 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import h11
 import pytest
@@ -77,7 +77,7 @@ class Channel:
 class Timer:
     """A timer that does not run."""
 
-    made: list["Timer"] = []
+    made: ClassVar[list["Timer"]] = []
 
     def __init__(self, seconds: float, run: Callable[[], None]) -> None:
         self.seconds, self.run = seconds, run
@@ -226,7 +226,7 @@ def test_checks_use_the_engine_over_the_newest_lists(monkeypatch: pytest.MonkeyP
         size.append(check_job.MOST_READ + 1)
         assert check_job.search_entries(settings, "text", 13.0) is None
         state.error, state.current = SnapshotError("damaged"), "three"
-        with pytest.raises(SnapshotError, match="^damaged$"):
+        with pytest.raises(SnapshotError, match=r"^damaged$"):
             check_job.prepare(settings)
         state.current = None
         with pytest.raises(SnapshotError, match="no lists are in force yet"):
@@ -448,8 +448,7 @@ def test_connections_of_a_client_and_the_time_of_a_head(monkeypatch: pytest.Monk
     timer.run()
     assert transport.aborted == 1
     protocol.conn.receive_data(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-    protocol.conn.next_event()
-    assert protocol.conn.their_state is not h11.IDLE
+    assert [type(protocol.conn.next_event()) for _ in range(2)] == [h11.Request, h11.EndOfMessage]
     protocol.cycle = cast("Any", SimpleNamespace(response_complete=False))
     timer.run()
     assert transport.aborted == 1
@@ -460,8 +459,6 @@ def test_connections_of_a_client_and_the_time_of_a_head(monkeypatch: pytest.Monk
     protocol.cycle = None
     protocol.connection_lost(None)
     assert (timer.cancelled, len(timers), protocol in state.connections) == (1, count, False)
-    protocol.connection_lost(None) if protocol in state.connections else None
-    assert timer.cancelled == 1
 
 
 def test_the_server_listens_where_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,9 +498,18 @@ def test_a_server_tells_its_state_until_it_ends(
     status, served, released = Status(), list[Any](), list[str]()
     now = [0.0]
     monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(
-        server, "ReleaseTimes", lambda: SimpleNamespace(due=len(status.written) == 2, released=lambda: released.append("noted"))
-    )
+
+    class Times:
+        """Memory is to be released once, after the second report."""
+
+        @property
+        def due(self) -> bool:
+            return len(status.written) == 2 and not released
+
+        def released(self) -> None:
+            released.append("noted")
+
+    monkeypatch.setattr(server, "ReleaseTimes", Times)
     monkeypatch.setattr(server, "release_memory", lambda: released.append("released"))
     looks: list[float] = []
     real = asyncio.wait
@@ -530,4 +536,4 @@ def test_a_server_tells_its_state_until_it_ends(
     asyncio.run(server._run(cast("Any", Serving()), cast("Any", listener), cast("Any", status), cast("Any", store), tls=tls))
     assert served == [[listener]]
     assert status.written == [{"state": "serving", "listen": url.split("/")[2], "url": url}] * 2  # at 0 and 8 seconds
-    assert (status.removed, looks, released[:3]) == (1, [1.0] * 4, ["closed", "released", "noted"] if released else [])
+    assert (status.removed, looks, released) == (1, [1.0] * 4, ["closed", "released", "noted"])
