@@ -1,0 +1,401 @@
+"""What handlers share: read once, kept for some seconds, and read again where it has changed."""
+
+import pickle
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gatewayfilter import wiring
+from gatewayfilter.errors import ClassifyError
+from gatewayfilter.model import Request as FilteredRequest
+from gatewayfilter.urls import parse_url
+from gatewayfilter.use_cases import filter_status
+from gatewayfilter.use_cases.lists import source_undo
+from gatewayfilter.use_cases.metrics import exposition
+from gatewayfilter.use_cases.operation import examinations
+from gatewayfilter.use_cases.sign_on import single_sign_on
+from gatewayfilter.use_cases.traffic import health_facts, log_clients
+from gatewayfilter.web import child_warmer, server
+from gatewayfilter.web import services as module
+from gatewayfilter.web.access.checks import checked
+from gatewayfilter.web.child_warmer import ChildWarmer
+from gatewayfilter.web.services import WebServices
+from tests.web.pages.test_page_values import NotedChild, NotedWorker
+from tests.web.web_fakes import loaded_for
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("services") / "state"
+
+
+@pytest.fixture(scope="module")
+def store(folder: Path) -> Iterator[Any]:
+    with closing(wiring.open_store(loaded_for(folder).settings)) as store:
+        yield store
+
+
+class Clock:
+    """Monotonic seconds, as the test sets them."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made.monotonic, time=time.time))
+    return made
+
+
+@pytest.fixture
+def made(folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    children: list[Any] = []
+
+    def child(*given: Any, **named: Any) -> Any:
+        children.append(NotedChild())
+        children[-1].given = (given, named)
+        return children[-1]
+
+    monkeypatch.setattr(module, "ChildProcess", child)
+    made: Any = WebServices(loaded_for(folder), store, lambda: 17.0)
+    made.children = children
+    return made
+
+
+def test_children_have_the_time_of_their_work(made: Any) -> None:
+    assert [one.given for one in made.children] == [
+        ((), {}), ((), {}), ((40.0,), {"idle_s": 60.0}), ((4.0,), {}), ((), {"idle_s": 60.0}),
+    ]  # fmt: skip
+    assert (made.child, made.checker, made.fetching, made.editing, made.verifying) == tuple(made.children)
+    assert made.access is made.access
+    assert made.categories is made.categories
+    assert made.makers is made.makers
+    assert made.source_worker is made.source_worker
+
+
+def test_settings_are_those_of_the_file(made: Any) -> None:
+    own = made.settings.data_dir / "config.toml"
+    assert made.settings_file == own
+    before = made.reloaded().settings.web.session_hours
+    own.write_text("[web]\nsession_hours = 5\n")
+    try:
+        assert (made.reloaded().settings.web.session_hours, made.settings.web.session_hours) == (5, before)
+        assert made.reloaded().settings.data_dir == made.settings.data_dir
+    finally:
+        own.unlink()
+    other = WebServices(SimpleNamespace(file=Path("/x.toml"), settings=made.settings), made.store)  # type: ignore[arg-type]
+    assert other.settings_file == Path("/x.toml")
+
+
+def test_what_changes_is_read_again(made: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Any] = []
+
+    def read(*given: Any) -> Any:
+        reads.append(given)
+        return len(reads)
+
+    monkeypatch.setattr(filter_status, "filter_status", read)
+    assert [made.status(), made.status()] == [1, 1]
+    assert reads == [(made.settings, made.store, 17.0)]
+    for now, count in ((104.9, 1), (105.0, 2), (109.0, 2), (110.0, 3)):
+        clock.now = now
+        assert made.status() == count
+    reads.clear()
+    monkeypatch.setattr(health_facts, "health_facts", read)
+    clock.now = 200.0
+    assert [made.health(), made.health()] == [1, 1]
+    assert (reads[0][0], reads[0][1], reads[0][3]) == (made.settings, made.store, 17.0)
+    made.checker.results = {"resolvers": (3, 4)}
+    assert reads[0][2]() == (3, 4)
+    assert made.checker.jobs == [("gatewayfilter.web.access.check_job:resolvers", (pickle.dumps(made.settings), 17.0), {})]
+    for now, count in ((204.9, 1), (205.0, 2), (209.9, 2)):
+        clock.now = now
+        assert made.health() == count
+    reads.clear()
+    current = [True]
+
+    class Names:
+        def __init__(self, *given: Any) -> None:
+            reads.append(given)
+
+        @property
+        def is_current(self) -> bool:
+            return current[-1]
+
+    monkeypatch.setattr(log_clients, "LogClients", Names)
+    clock.now = 300.0
+    first = made.clients()
+    assert reads == [(made.store, made.settings)]
+    current.append(False)
+    clock.now = 301.9
+    assert made.clients() is first
+    clock.now = 302.0
+    second = made.clients()
+    assert second is not first
+    current.append(True)
+    clock.now = 304.0
+    assert made.clients() is second
+    current.append(False)
+    clock.now = 305.0
+    assert made.clients() is second
+
+
+def test_services_and_authorities_are_read_as_their_files_change(
+    made: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = made.service_index
+    assert (made.service_index is first, made.services is first.services) == (True, True)
+    own = wiring.own_services(made.settings)
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text("")
+    try:
+        second = made.service_index
+        assert second is not first
+        assert made.service_index is second
+    finally:
+        own.unlink()
+    assert made.service_index is not second
+    made.child.results = {"authorities": "one"}
+    ca = folder / "ca"
+    ca.mkdir(exist_ok=True)
+    (ca / "a.pem").write_text("a")
+    assert [made.authorities(), made.authorities()] == ["one", "one"]
+    assert made.child.jobs == [("gatewayfilter.use_cases.https:authorities", (made.settings,), {})]
+    (ca / "a.pem").write_text("ab")
+    made.child.results = {"authorities": "two"}
+    assert [made.authorities(), made.authorities(), len(made.child.jobs)] == ["two", "two", 2]
+    collectors: list[Any] = []
+    monkeypatch.setattr(exposition, "StatusCollector", lambda path: collectors.append(path) or "collector")
+    monkeypatch.setattr(exposition, "exposition", lambda one: f"of {one}".encode())
+    assert [made.exposition(), made.exposition(), collectors] == [b"of collector", b"of collector", [folder / "run"]]
+    assert made.waiting() == {"requests": 0, "review": 0}
+
+
+def test_what_is_rarely_used_is_made_with_its_parts(made: Any, folder: Path, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examinations, "ChildChecks", lambda *given: ("checks", given))
+    monkeypatch.setattr(examinations, "Examinations", lambda checks, clock: (checks, clock()))
+    (_, given), now = made.examinations
+    assert (made.children[-1].given, given[0], given[1:], now) == (
+        ((600.0,), {"idle_s": 60.0}), made.children[-1].run, (made.settings, None), 17.0,
+    )  # fmt: skip
+    assert made.sign_on is None
+    oidc = {f"web__oidc__{name}": name for name in ("client_id", "client_secret")}
+    signed: Any = WebServices(loaded_for(folder, web__oidc__issuer="https://id.example", **oidc), store)
+    monkeypatch.setattr(single_sign_on, "SingleSignOn", lambda *given: given)
+    settings, key, its_store, access, check, _ = signed.sign_on
+    assert (settings, len(key) >= 16, its_store, access) == (signed.settings.web.oidc, True, store, signed.access)
+    signed.verifying.results = {"checked_token": "good"}
+    assert check("token", "keys", "expected") == "good"
+    assert signed.verifying.jobs == [
+        ("gatewayfilter.use_cases.sign_on.id_token:checked_token", ("token", "keys", "expected"), {})
+    ]
+    request = FilteredRequest(parse_url("http://a.example/"))
+    made.checker.results = {"check": "found"}
+    assert (checked(made, request, "tablet", 3.0), checked(made, request)) == ("found", "found")
+    assert [values for _, values, _ in made.checker.jobs] == [
+        (pickle.dumps(made.settings), request, "tablet", 17.0, 3.0),
+        (pickle.dumps(made.settings), request, "", 17.0, None),
+    ]
+
+
+def test_changes_of_lists_are_taken_back_in_the_background(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = NotedWorker()
+    made.__dict__["source_worker"] = worker
+    undone: list[Any] = []
+
+    class Undo:
+        def __init__(self, settings: Any, work: Any) -> None:
+            undone.append(settings)
+            self.work = work
+
+        def take_back(self, pairs: Any) -> Any:
+            self.work(pairs)
+            return {"kind": "back"}
+
+    monkeypatch.setattr(source_undo, "SourceUndo", Undo)
+    assert module._SourceUndo(made).take_back([["a"]]) == {"kind": "back"}
+    assert (undone, worker.begun) == ([made.settings], [("put_back", "", ([["a"]],), {})])
+
+
+def test_the_document_of_the_api_is_made_once(made: Any, folder: Path) -> None:
+    document = zlib.compress(b"{}")
+
+    def made_by(child: Any) -> None:
+        child.results = {"compressed_document": document}
+
+    kept = list((folder / "cache").glob("openapi-*.z")) if (folder / "cache").is_dir() else []
+    for path in kept:
+        path.unlink()
+    original = module.ChildProcess
+
+    def child(*given: Any, **named: Any) -> Any:
+        one = original(*given, **named)
+        made_by(one)
+        return one
+
+    module.ChildProcess = child  # type: ignore[misc, assignment]
+    try:
+        count = len(made.children)
+        assert made.openapi_document() == document
+        assert made.openapi_document() == document
+    finally:
+        module.ChildProcess = original  # type: ignore[misc]
+    assert (len(made.children), made.children[-1].given) == (count + 1, ((60.0,), {}))
+
+
+class Threads:
+    """Threads and timers that are noted in place of being started."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, Any, tuple[Any, ...]]] = []
+        self.timers: list[Any] = []
+
+    def Thread(self, target: Any, args: tuple[Any, ...], name: str, daemon: bool) -> Any:  # noqa: FBT001, N802  as in `threading`
+        assert daemon
+        return SimpleNamespace(
+            start=lambda: self.begun.append((name, target, args)), join=lambda: self.begun.append(("joined", None, ()))
+        )
+
+    def Timer(self, seconds: float, run: Any) -> Any:  # noqa: N802  as in `threading`
+        timer = SimpleNamespace(seconds=seconds, run=run, daemon=False, alive=False)
+        timer.is_alive = lambda: timer.alive
+        timer.start = lambda: setattr(timer, "alive", timer.daemon)
+        self.timers.append(timer)
+        return timer
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
+    noted = Threads()
+    monkeypatch.setattr(
+        child_warmer, "threading", SimpleNamespace(Lock=child_warmer.threading.Lock, Thread=noted.Thread, Timer=noted.Timer)
+    )  # fmt: skip
+    return noted
+
+
+def test_what_is_made_ready_ahead(made: Any, threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [5.0]
+    monkeypatch.setattr(child_warmer, "time", SimpleNamespace(monotonic=lambda: now[-1]))
+    warmer = ChildWarmer(made, after_s=3.0)
+    warmer.greet("en")
+    assert threads.begun == []  # there is no application yet
+    app: Any = "application"
+    warmer.begin(app)
+    prepare = (made.checker, "gatewayfilter.web.access.check_job:prepare", pickle.dumps(made.settings))
+    assert [(name, args) for name, _, args in threads.begun] == [("child-warmer", prepare), ("page-warmer", (app, "en"))]
+    threads.begun.clear()
+    warmer.greet("en")
+    assert [(name, args) for name, _, args in threads.begun] == [("child-warmer", (made,))]
+    threads.begun.clear()
+    for at, language, count in (
+        (64.9, "en", 0),
+        (65.0, "en", 1),
+        (65.0, "zh", 1),
+        (65.0, "zh", 0),
+        (124.9, "en", 0),
+        (125.0, "en", 1),
+    ):
+        now.append(at)
+        warmer.greet(language)
+        assert [args for _, _, args in threads.begun] == [(app, language)] * count
+        threads.begun.clear()
+    made.checker.running = made.child.running = made.editing.running = True
+    warmer.wake()
+    assert threads.timers == []
+    for name in ("checker", "child", "editing"):
+        getattr(made, name).running = False
+        warmer.wake()
+        assert [(timer.seconds, timer.daemon) for timer in threads.timers] == [(3.0, True)]
+        warmer.wake()
+        assert len(threads.timers) == 1
+        threads.timers.clear()
+        getattr(made, name).running = True
+        warmer._timer.alive = False  # type: ignore[union-attr]
+    made.checker.running = False
+    warmer.wake()
+    documents: list[int] = []
+    made.openapi_document = lambda: documents.append(1)
+    threads.timers[-1].run()
+    jobs = [args for name, _, args in threads.begun if name == "child-warmer"]
+    assert [(child, job.rpartition(":")[2], value) for child, job, value in jobs] == [
+        (made.checker, "prepare", pickle.dumps(made.settings)),
+        (made.child, "categories", made.settings),
+        (made.editing, "list_rules", made.settings),
+    ]
+    assert ([name for name, _, _ in threads.begun].count("joined"), documents) == (3, [1])
+    begin = threads.begun[0][1]
+    made.checker.results = {"prepare": None}
+    begin(*prepare)
+    made.checker.running = True
+    begin(*prepare)
+    assert made.checker.jobs == [("gatewayfilter.web.access.check_job:prepare", (prepare[2],), {})]
+    made.checker.running = False
+    made.checker.results = {"prepare": ClassifyError("away")}
+    begin(*prepare)
+    made.openapi_document = lambda: (_ for _ in ()).throw(ClassifyError("away"))
+    threads.timers[-1].run()
+
+
+def test_the_server_is_made_of_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+    pages = SimpleNamespace(keep_small=lambda path: done.append(("small", path)))
+
+    def app(services: Any, authenticator: Any, *, tls: bool) -> str:
+        done.append(("app", type(services).__name__, type(authenticator).__name__, tls))
+        return "app"
+
+    class Server:
+        def __init__(self, config: Any) -> None:
+            self.config = SimpleNamespace(load=lambda: done.append("loaded"), ssl=None)
+            done.append(config)
+
+    def run(made: Any, listener: Any, status: Any, store: Any, *, tls: bool) -> str:
+        done.append(("run", made.config.ssl, listener.getsockname()[0], tls))
+        assert (type(status).__name__, store) == ("StatusFile", stores[-1])
+        return "running"
+
+    stores: list[Any] = []
+    real = wiring.open_store
+
+    def opened(settings: Any) -> Any:
+        stores.append(real(settings))
+        limit = stores[-1].limit_memory
+        monkeypatch.setattr(stores[-1], "limit_memory", lambda size: (done.append(("bytes", size)), limit(size)), raising=False)
+        return stores[-1]
+
+    monkeypatch.setattr(server.wiring, "open_store", opened)
+    monkeypatch.setattr(server, "limit_heaps", lambda: done.append("limited"))
+    monkeypatch.setattr(server, "pages_of_process", lambda: pages)
+    monkeypatch.setattr(server, "keep_imported", lambda: done.append("kept"))
+    monkeypatch.setattr(server, "create_app", app)
+    monkeypatch.setattr(server, "bounded_config", lambda one, **options: (one, options))
+    monkeypatch.setattr(server, "_Server", Server)
+    monkeypatch.setattr(server, "_run", run)
+    monkeypatch.setattr(ChildWarmer, "begin", lambda _, one: done.append(("begun", one)))
+    monkeypatch.setattr(server, "asyncio", SimpleNamespace(run=done.append))
+    folder = tmp_path / "state"
+    server.serve(loaded_for(folder, web__listen="127.0.0.1:0"))
+    assert done == [
+        "limited",
+        ("bytes", 3_000_000),
+        ("app", "WebServices", "WakingAuthenticator", False),
+        ("small", folder / "cache" / "templates"),
+        ("app", {"head_bytes": 32_768, "connections": 256, "drain_s": 2}),
+        "loaded",
+        "kept",
+        ("begun", "app"),
+        ("run", None, "127.0.0.1", False),
+        "running",
+    ]
+    assert (folder / "cache").stat().st_mode & 0o777 == 0o700
