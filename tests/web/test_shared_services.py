@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import Request
 
 from gatewayfilter import wiring
 from gatewayfilter.errors import ClassifyError
@@ -21,13 +22,13 @@ from gatewayfilter.use_cases.metrics import exposition
 from gatewayfilter.use_cases.operation import examinations
 from gatewayfilter.use_cases.sign_on import single_sign_on
 from gatewayfilter.use_cases.traffic import health_facts, log_clients
-from gatewayfilter.web import child_warmer, server
+from gatewayfilter.web import child_warmer, page_warmer, server
 from gatewayfilter.web import services as module
 from gatewayfilter.web.access.checks import checked
-from gatewayfilter.web.child_warmer import ChildWarmer
+from gatewayfilter.web.child_warmer import ChildWarmer, WakingAuthenticator
 from gatewayfilter.web.services import WebServices
 from tests.web.pages.test_page_values import NotedChild, NotedWorker
-from tests.web.web_fakes import loaded_for
+from tests.web.web_fakes import ADMIN, Always, loaded_for
 
 
 @pytest.fixture(scope="module")
@@ -399,3 +400,55 @@ def test_the_server_is_made_of_its_parts(tmp_path: Path, monkeypatch: pytest.Mon
         "running",
     ]
     assert (folder / "cache").stat().st_mode & 0o777 == 0o700
+
+
+def test_templates_are_compiled_into_their_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done: list[Any] = []
+    pages = SimpleNamespace(keep_small=done.append, compile_all=lambda: done.append("compiled"))
+    monkeypatch.setattr(page_warmer, "pages_of_process", lambda: pages)
+    assert page_warmer.compile_templates(tmp_path) == []
+    assert done == [tmp_path, "compiled"]
+
+
+def test_words_and_templates_are_made_ready_once(made: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kept in (folder / "cache").glob("answer-*.json"):
+        kept.unlink()
+    compiling: list[Any] = []
+
+    class Compiler(NotedChild):
+        def __init__(self, seconds: float) -> None:
+            super().__init__()
+            self.results = {"compile_templates": ClassifyError("away") if not compiling else []}
+            compiling.append((seconds, self))
+
+        def close(self) -> None:
+            compiling.append("closed")
+
+    monkeypatch.setattr(child_warmer, "ChildProcess", Compiler)
+    made.child.results = {"categories": ClassifyError("away")}
+    monkeypatch.setattr(child_warmer.threading, "Thread", lambda target, args, **_: SimpleNamespace(start=lambda: target(*args)))
+    monkeypatch.setattr(child_warmer, "warm_pages", lambda *_: None)
+    made.checker.running = True
+    for _ in range(3):
+        warmer = ChildWarmer(made)
+        warmer.begin("application")  # type: ignore[arg-type]
+        warmer.greet("en")
+        made.child.results = {"categories": []}
+    assert [job.rpartition(":")[2] for job, _, _ in made.child.jobs] == ["categories", "categories"]
+    children = [one for one in compiling if one != "closed"]
+    assert ([seconds for seconds, _ in children], compiling.count("closed")) == ([60.0] * 3, 3)
+    assert [[values for _, values, _ in child.jobs] for _, child in children] == [[(folder / "cache" / "templates",)]] * 2 + [[]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "known", "greeted"),
+    [("GET", "/login", False, 1), ("POST", "/login", False, 0), ("GET", "/login", True, 0), ("GET", "/rules", False, 0)],
+)
+def test_who_opens_the_page_to_log_in_is_greeted(made: Any, method: str, path: str, greeted: int, *, known: bool) -> None:
+    heard: list[str] = []
+    warmer: Any = SimpleNamespace(greet=heard.append, wake=lambda: heard.append("woken"))
+    scope = {"type": "http", "method": method, "path": path, "headers": [(b"accept-language", b"zh")], "query_string": b""}
+    identity = ADMIN if known else None
+    assert WakingAuthenticator(Always(identity), warmer).identify(Request(scope)) is identity
+    assert heard == ["zh"] * greeted
+    assert made.children

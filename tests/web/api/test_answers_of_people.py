@@ -29,6 +29,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.use_cases import fleet_status as fleet_case
 from gatewayfilter.use_cases import https as https_case
+from gatewayfilter.use_cases.access.log_in import LogInResult, LogInStatus
 from gatewayfilter.use_cases.backup.restore_plan import KindChanges
 from gatewayfilter.use_cases.fleet_status import FleetStatus, FollowerRow
 from gatewayfilter.use_cases.operation import notifications
@@ -819,3 +820,42 @@ def test_changes_are_listed_by_the_api(web: Kept) -> None:
     undone = sent(web, "POST", f"/audit/{entry}/undo")
     assert (undone["undone_by"], undone["undone_at"], undone["undoable"]) == ("Ada", NOW, False)
     assert datetime.fromtimestamp(undone["at"], UTC).year == 2027
+
+
+def test_a_log_in_by_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = web.services.access
+    account = access.accounts.add("lea", Role.APPROVER, None, external_id="https://i lea")
+    session = access.sessions.open(account, "n", "a")[1]
+    web.who.identity = None
+    done = LogInResult(LogInStatus.DONE, account, session, "s3cret", "m4rk")
+    code = LogInResult(LogInStatus.CODE_NEEDED, account, pending="p")
+    wrong = LogInResult(LogInStatus.WRONG)
+    results: list[LogInResult] = []
+    asked: list[tuple[Any, ...]] = []
+
+    def answered(*given: Any) -> LogInResult:
+        asked.append(given[:2])
+        return results.pop(0)
+
+    monkeypatch.setattr(access.log_in, "with_password", answered)
+    monkeypatch.setattr(access.log_in, "with_code", answered)
+    body = {"name": "lea", "password": "p", "code": "1"}
+    shown = {"name": "lea", "role": "approver", "language": "", "csrf": session.csrf}
+    for found, status, detail in (
+        ([wrong], 401, "name, password or code is wrong"),
+        ([code, code], 401, "name, password or code is wrong"),
+        ([LogInResult(LogInStatus.DONE, account)], 401, "name, password or code is wrong"),
+        ([LogInResult(LogInStatus.DONE, session=session)], 401, "name, password or code is wrong"),
+        ([code, LogInResult(LogInStatus.WAIT, wait_s=1.2)], 429, "too many attempts: wait 2 s"),
+    ):
+        results[:] = found
+        answer = web.client.post(f"{API}/session", json=body)
+        assert (answer.status_code, answer.json()["detail"], results) == (status, detail, [])
+        assert ("set-cookie" in answer.headers, answer.headers.get("retry-after")) == (False, "2" if status == 429 else None)
+    for found in ([done], [code, done]):
+        results[:] = found
+        answer = web.client.post(f"{API}/session", json=body)
+        assert (answer.status_code, answer.json(), len(answer.headers.get_list("set-cookie"))) == (200, shown, 2)
+    web.client.cookies.clear()
+    assert asked[-2:] == [("lea", "p"), ("p", "1")]
+    access.accounts.remove(account)

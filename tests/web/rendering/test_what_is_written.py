@@ -1,6 +1,7 @@
 """Numbers, times, sentences, errors and pages as they are written: at the bounds, in both languages."""
 
 import json
+import zlib
 from datetime import UTC, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +11,10 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from gatewayfilter.errors import ClassifyError, ConfigError, ConflictError, MissingError, StoreError
+from gatewayfilter.web import app as app_module
+from gatewayfilter.web.access.gate import MAX_BODY
 from gatewayfilter.web.access.identity import Identity, Role
+from gatewayfilter.web.api.system import session as session_api
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.errors import answer, problem
 from gatewayfilter.web.pages.system.reference import Field, operations_by_subject
@@ -466,3 +470,41 @@ def test_operations_of_the_reference() -> None:
         *(Field(name, kind, "body", words, needed) for name, kind, words, needed in of_thing),
     )  # fmt: skip
     assert add.answer_fields == tuple(Field(name, kind, "answer", words, needed) for name, kind, words, needed in of_thing)
+
+
+def test_the_document_of_the_api_has_its_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module.api, "routers", lambda: iter([session_api.router]))
+    packed = app_module.compressed_document()
+    document = json.loads(zlib.decompress(packed))
+    assert (document["info"]["title"], list(document["paths"])) == ("GatewayFilter", ["/api/v1/session"])
+    assert {name for name in document["components"]["schemas"] if "Output" in name} == set()
+    services = cast("Any", Services())
+    services.settings, services.store = SimpleNamespace(web=SimpleNamespace(listen="", names=["named.example"])), None
+    services.openapi_document = lambda: packed
+    client = TestClient(create_app(services, cast("Any", None)), base_url="http://named.example")
+    answer_ = client.get("/api/v1/openapi.json")
+    assert (answer_.json()["info"]["title"], answer_.headers["content-type"]) == ("GatewayFilter", "application/json")
+    for path in ("/openapi.json", "/docs", "/redoc"):
+        assert client.get(path).status_code == 404
+    assert client.get("/sw.js", headers={"host": "localhost"}).status_code == 200
+    assert client.get("/sw.js", headers={"host": "other.example"}).status_code == 421
+
+
+@pytest.mark.parametrize(("who", "status"), [(Role.ADMIN, 200), (Role.APPROVER, 413), (None, 413), (StoreError("away"), 413)])
+def test_admins_alone_send_large_bodies(who: Any, status: int) -> None:
+    class Sender:
+        def identify(self, request: Request) -> Identity | None:
+            assert request.app.state.tls is True
+            if isinstance(who, Exception):
+                raise who
+            return Identity("a", who) if who is not None else None
+
+    services = cast("Any", Services())
+    services.settings, services.store = SimpleNamespace(web=SimpleNamespace(listen="", names=[])), None
+    made = create_app(services, Sender(), tls=True)
+    client = TestClient(made, base_url="https://localhost", raise_server_exceptions=False)
+    for path in app_module.UPLOADS:
+        answered = client.post(path, headers={"content-length": str(MAX_BODY + 1)}, content=b"")
+        assert (answered.status_code == 413) is (status == 413)
+    assert client.post("/rules", headers={"content-length": str(MAX_BODY + 1)}, content=b"").status_code == 413
+    assert "strict-transport-security" in client.get("/sw.js").headers
