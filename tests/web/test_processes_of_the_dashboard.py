@@ -444,7 +444,11 @@ def test_connections_of_a_client_and_the_time_of_a_head(monkeypatch: pytest.Monk
     assert aborted == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
     assert [timer.seconds for timer in timers] == [20.0] * 9
     protocol, transport = connected(state, config, "10.0.0.9", timers)
+    first = timers[-1]
+    protocol.on_response_complete()
+    assert (first.cancelled, state.total_requests) == (1, 1)
     timer = timers[-1]
+    assert (timer is first, timer.seconds, timer.cancelled) == (False, 20.0, 0)
     timer.run()
     assert transport.aborted == 1
     protocol.conn.receive_data(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
@@ -537,3 +541,14 @@ def test_a_server_tells_its_state_until_it_ends(
     assert served == [[listener]]
     assert status.written == [{"state": "serving", "listen": url.split("/")[2], "url": url}] * 2  # at 0 and 8 seconds
     assert (status.removed, looks, released) == (1, [1.0] * 4, ["closed", "released", "noted"])
+
+
+def test_a_server_that_fails_says_so() -> None:
+    async def fail(_: Any) -> None:
+        raise OSError("no socket")
+
+    status = Status()
+    parts: Any = SimpleNamespace(serve=fail, getsockname=lambda: ("127.0.0.1", 80), close_idle=None)
+    with pytest.raises(OSError, match="no socket"):
+        asyncio.run(server._run(parts, parts, cast("Any", status), parts, tls=False))
+    assert status.removed == 1

@@ -1,6 +1,7 @@
 """What a request may be, whom it comes from, and where an answer leads: at the bounds."""
 
 import asyncio
+import re
 import socket
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,7 +20,7 @@ from gatewayfilter.use_cases.access.dashboard_access import DashboardAccess
 from gatewayfilter.web.access import event_stream
 from gatewayfilter.web.access.authenticator import AccountAuthenticator
 from gatewayfilter.web.access.changes import based_on, check_version, etag, undo_url
-from gatewayfilter.web.access.cookies import session_cookie, set_sign_on, sign_on_cookie, source_of
+from gatewayfilter.web.access.cookies import end_session, end_sign_on, session_cookie, set_sign_on, sign_on_cookie, source_of
 from gatewayfilter.web.access.csrf import check_csrf
 from gatewayfilter.web.access.event_stream import event, first_number, stream
 from gatewayfilter.web.access.forms import Fields
@@ -232,6 +233,15 @@ def test_cookies_have_a_name_of_the_host_by_tls_alone() -> None:
         answer = Response()
         set_sign_on(request(tls=tls), answer, "v")
         assert answer.headers["set-cookie"] == f"{name}=v; HttpOnly; Max-Age=600; Path=/; SameSite=lax{flag}"
+
+
+def test_cookies_are_taken_as_they_were_given() -> None:
+    for end, name, site in ((end_session, "session", "strict"), (end_sign_on, "sign-on", "lax")):
+        for tls, prefix, flag in ((False, "", ""), (True, "__Host-", "; Secure")):
+            answer = Response()
+            end(request(tls=tls), answer)
+            taken = re.sub(r"expires=[^;]*; ", "", answer.headers["set-cookie"])
+            assert taken == f'{prefix}gatewayfilter-{name}=""; HttpOnly; Max-Age=0; Path=/; SameSite={site}{flag}'
 
 
 @pytest.mark.parametrize(

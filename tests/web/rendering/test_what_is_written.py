@@ -6,6 +6,8 @@ from datetime import UTC, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any, cast
 
+import babel.core
+import babel.localedata
 import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
@@ -139,6 +141,8 @@ def test_refusals_in_another_language() -> None:
         "role admin",
         "",
     )
+    longest = f"name {'x' * 995}"
+    assert (texts.detail(longest) != longest, texts.detail(f"{longest}x")) == (True, f"{longest}x")
     assert texts.detail("task 3, task 4, task 5") == texts.detail("tasks 3, 4, 5") != "tasks 3, 4, 5"
     english = MessageTexts("en", str)
     assert (english.detail("role admin"), english.action("rule.added"), english("x")) == (
@@ -247,6 +251,8 @@ def test_a_page_has_language_theme_and_place_of_its_request(pages: Pages) -> Non
         assert (f'data-theme="{theme}"' in shown(request(pages, cookie=cookie))) is bool(theme)
     assert "/rules?a=b" in shown(request(pages, query="a=b", who=None))
     assert "/rules?a=b" not in shown(request(pages, query="a=b", who=None, method="POST"))
+    removed = pages.fragment(request(pages, accept_language="zh"), "learning/_word_removed.html", phrase="there is no rule 7")
+    assert "there is no rule 7<" in removed  # a word of people, which looks like a sentence of the program
     assert 'href="/users"' in plain
     assert 'href="/users"' not in shown(request(pages, who=Identity("v", Role.VIEWER)))
     assert 'href="/log"' not in shown(request(pages, who=None))
@@ -508,3 +514,14 @@ def test_admins_alone_send_large_bodies(who: Any, status: int) -> None:
         assert (answered.status_code == 413) is (status == 413)
     assert client.post("/rules", headers={"content-length": str(MAX_BODY + 1)}, content=b"").status_code == 413
     assert "strict-transport-security" in client.get("/sw.js").headers
+
+
+def test_a_small_process_drops_what_it_does_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    babel.core.get_global("likely_subtags")
+    assert babel.core._global_data is not None
+    copy = {name: dict(table) if isinstance(table, dict) else table for name, table in babel.core._global_data.items()}
+    monkeypatch.setattr(babel.core, "_global_data", copy)
+    monkeypatch.setattr(babel.localedata, "_cache", {})
+    before = len(copy["likely_subtags"])
+    assert (Formats("en", UTC).number(1), len(copy["likely_subtags"])) == ("1", before)
+    assert (Formats("en", UTC, small=True).number(1), len(copy["likely_subtags"])) == ("1", 2)

@@ -23,6 +23,7 @@ from gatewayfilter.model import (
     Window,
     policy_values,
 )
+from gatewayfilter.use_cases.network_facts import known_categories
 from gatewayfilter.use_cases.people.client_states import StateKind
 from gatewayfilter.use_cases.people.versions import version_of
 from gatewayfilter.web.pages.people.answers import Said
@@ -292,6 +293,9 @@ def test_policies_are_shown_with_who_has_them(web: Kept) -> None:
     assert categories["category.social"] == Choice("category.social", "block", "block")
     assert categories["category.gambling"] == Choice("category.gambling", "", "block")
     assert list(categories) == sorted(categories)
+    blocking = {entry.category_id for entry in web.services.categories if entry.action is ListAction.BLOCK}
+    known = blocking | known_categories(web.services.settings) | {"social", "ads", "adult"}
+    assert set(categories) == {f"category.{name}" for name in known}
     assert [one.name for one in web.get("/policies/night")["schedules"]] == ["nights"]
     assert web.get("/policies/kids?tab=more&q=%20x%20")["view"] == View("more", "x")
     assert web.get("/policies/kids?tab=times")["view"] == View("services")

@@ -1,7 +1,9 @@
 """The pages of accounts, log-ins, certificates, settings and backups: what they show, what they change, what is recorded."""
 
 import io
+import json
 import re
+import zlib
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -493,3 +495,10 @@ def test_the_state_of_the_installation(web: Kept, monkeypatch: pytest.MonkeyPatc
     web.who.identity = APPROVER
     metrics = web.client.get("/metrics")
     assert (metrics.text, metrics.headers["content-type"].startswith("text/plain")) == ("counter 1\n", True)
+
+
+def test_the_reference_of_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = {"paths": {"/a": {"get": {"operationId": "read", "responses": {}}}}}
+    monkeypatch.setattr(type(web.services), "openapi_document", lambda _: zlib.compress(json.dumps(document).encode()))
+    shown = web.get("/api")
+    assert ([one.key for one in shown["subjects"]["other"]], shown["active"]) == (["read"], "system")

@@ -69,6 +69,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
                 ),
                 decision(NOW - 60, "https://bank.example/", OTHER, "allow", "unknown"),
                 decision(NOW - 50, "https://bank.example/2", "user:kim", "allow", "unknown"),
+                decision(NOW - 40, "https://bank.example/3", "192.168.1.78", "allow", "unknown"),
             ]
         )
         while store.log_counter.step():
@@ -113,7 +114,7 @@ def test_the_overview_counts_and_leads_to_the_log(web: Kept) -> None:
         ["adults", "kids"],
         True,
     )
-    assert (shown["devices"], shown["new_devices"]) == (4, 1)
+    assert (shown["devices"], shown["new_devices"]) == (5, 2)
     assert shown["who"] == [TopRow("tablet", 3, "/log?client=tablet&outcome=blocked&since=24h", "100%")]
     assert {row.href for row in shown["what"]} == {
         "/log?category=ads&outcome=blocked&since=24h", "/log?category=gambling&outcome=blocked&since=24h",
@@ -125,17 +126,17 @@ def test_the_overview_counts_and_leads_to_the_log(web: Kept) -> None:
     buckets = shown["overview"].timeline.buckets
     assert (chart["at"], len(chart["edges"])) == ([one.start for one in buckets], len(buckets) + 1)
     assert chart["edges"][-1] == datetime.fromtimestamp(shown["overview"].timeline.until, UTC).strftime("%Y-%m-%dT%H:%M")
-    assert (sum(chart["blocked"]), sum(chart["learned"]), sum(chart["allowed"])) == (2, 1, 3)
+    assert (sum(chart["blocked"]), sum(chart["learned"]), sum(chart["allowed"])) == (2, 1, 4)
     web.who.identity = VIEWER
     week = web.get("/?span=week")
     assert (week["since"], week["may_pause"], week["more_waiting"], list(week["waiting"])) == ("7d", False, 0, [])
-    assert sum(week["chart"]["allowed"]) == 4
+    assert sum(week["chart"]["allowed"]) == 5
     assert web.get("/?span=month")["since"] == "30d"
 
 
 def test_a_report_has_its_tops_and_their_proof(web: Kept) -> None:
     shown = web.get("/reports")
-    assert (shown["active"], shown["span"], shown["share"]) == ("reports", "week", 3 / 7)
+    assert (shown["active"], shown["span"], shown["share"]) == ("reports", "week", 3 / 8)
     assert [value for value, _ in shown["spans"]] == ["today", "yesterday", "week", "month"]
     assert shown["spans"][0] == ("today", "/reports?span=today")
     assert (list(shown["tops"]), shown["tops"]["list"][0]) == (
@@ -309,6 +310,8 @@ def test_a_decision_is_explained(web: Kept) -> None:
     )
     web.child.results = {"check": StoreError("away")}
     assert web.client.get("/log/6/why").status_code == 503
+    web.child.results = {"check": check()}
+    assert web.get("/log/1/why")["row"].number == 1
     for number in (0, 9_999, 1 << 62, -1):
         assert web.client.get(f"/log/{number}/why").status_code == 404
     assert web.pages.values["detail"] == "this decision is no longer in the log"
@@ -436,6 +439,7 @@ def test_requests_are_answered_once(web: Kept) -> None:
         "client:tablet",
         "done",
     )
+    assert [rule.pattern for rule in store.lists.rules()] == [".n.example"]
     web.post(f"/requests/{number}/reopen", 303, f"/requests/{number}")
     assert answer(number, answer="ever", part="page", whom="group:kids").scope == "group:kids"
     (rule,) = store.lists.rules()
