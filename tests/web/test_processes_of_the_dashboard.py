@@ -21,7 +21,7 @@ from gatewayfilter.allocator import AllocatorOption
 from gatewayfilter.errors import ClassifyError, ConfigError, ConflictError, SnapshotError, StartupError
 from gatewayfilter.model import Request as FilteredRequest
 from gatewayfilter.urls import parse_url
-from gatewayfilter.web import child_process, connections, memory, server
+from gatewayfilter.web import child_process, connections, memory, server, tls
 from gatewayfilter.web.access import check_job
 from gatewayfilter.web.child_process import CHILD, ChildProcess
 from gatewayfilter.web.connections import BoundedProtocol, UnsignalledServer, bounded_config
@@ -552,3 +552,22 @@ def test_a_server_that_fails_says_so() -> None:
     with pytest.raises(OSError, match="no socket"):
         asyncio.run(server._run(parts, parts, cast("Any", status), parts, tls=False))
     assert status.removed == 1
+
+
+def test_a_certificate_is_issued_for_names_that_can_be_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    issued: list[set[str]] = []
+    lan: list[str | None] = ["10.9.9.9", None]
+
+    def issue(authority: Any, names: set[str]) -> bytes:
+        assert authority == tmp_path
+        issued.append(names)
+        raise OSError("not here")
+
+    monkeypatch.setattr(tls, "issue_server_certificate", issue)
+    monkeypatch.setattr(tls, "read_lan_address", lambda: lan.pop(0))
+    own = {"127.0.0.1", "::1"}
+    good = {"a.example", "x" * 253, "10.0.0.1", "2001:db8::1", ""}
+    for address in ({"10.9.9.9"}, set[str]()):
+        with pytest.raises(OSError, match="not here"):
+            tls.context_of(None, None, tmp_path, [*good, "x" * 254, "0.0.0.0", "::", "\u00e4.example", ".x", "x."])
+        assert issued[-1] == good | own | address
