@@ -33,6 +33,8 @@ from tests.web.traffic_log import LAPTOP, OTHER, TABLET, decision
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER
 
 BLOCK = Verdict(Action.BLOCK, Reason.BLACKLIST, "easylist")
+LONG_AGO = NOW - 100 * 86_400
+"""Of decisions that no overview and no report counts."""
 CHECK = "gatewayfilter.web.access.check_job:check"
 
 
@@ -184,7 +186,7 @@ def test_the_log_is_shown_by_sites_or_whole(web: Kept) -> None:
     titles = [title for _, title in ((option.href, option.label) for option in shown["sentence"].parts[1].options[1:])]
     assert titles == sorted(titles)
     store = web.services.store
-    store.log.write([decision(NOW - 10_000 - n * 60, f"https://p{n}.example/") for n in range(51)])
+    store.log.write([decision(LONG_AGO - n * 60, f"https://p{n}.example/") for n in range(51)])
     for view in ("", "&view=all"):
         first = web.get(f"/log?q=p{view}")
         assert len(first["rows"]) == 50
@@ -197,7 +199,7 @@ def test_the_log_is_shown_by_sites_or_whole(web: Kept) -> None:
 
 
 def test_requests_of_a_site_within_a_minute_lead_to_all_of_them(web: Kept) -> None:
-    at = NOW - 20_000 - (NOW - 20_000) % 60
+    at = LONG_AGO - LONG_AGO % 60
     web.services.store.log.write([decision(at + n, f"https://www.many.example/{n}") for n in range(3)])
     (row,) = web.get("/log?q=many")["rows"]
     begin, end = (datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H%%3A%M") for moment in (at, at + 60))
@@ -314,7 +316,9 @@ def test_a_decision_is_explained(web: Kept) -> None:
     for number in (0, 9_999, 1 << 62, -1):
         assert web.client.get(f"/log/{number}/why").status_code == 404
     assert web.pages.values["detail"] == "this decision is no longer in the log"
-    web.services.store.log.write([decision(NOW, "http://h.example:8080/", resource_type="new", method="PUT"), decision(NOW, "")])
+    web.services.store.log.write(
+        [decision(LONG_AGO, "http://h.example:8080/", resource_type="new", method="PUT"), decision(LONG_AGO, "")]
+    )
     web.child.results = {"check": check()}
     number = web.services.store.log_search.page(LogFilters(q="h.example").query(web.services.clients(), NOW), 1).records[0][0]
     shown = web.get(f"/log/{number}/why")
