@@ -153,7 +153,7 @@ def test_connections_of_a_client_and_the_time_of_a_head(monkeypatch: pytest.Monk
     timer.run()
     assert transport.aborted == 2
     count = len(timers)
-    protocol.cycle = None
+    protocol.cycle = cast("Any", None)
     protocol.connection_lost(None)
     assert (timer.cancelled, len(timers), protocol in state.connections) == (1, count, False)
 
@@ -220,7 +220,7 @@ def test_a_server_tells_its_state_until_it_ends(
         await asyncio.sleep(0)
         return None
 
-    monkeypatch.setattr(server.asyncio, "wait", wait)
+    monkeypatch.setattr(asyncio, "wait", wait)
     ended = asyncio.Event()
 
     class Serving:

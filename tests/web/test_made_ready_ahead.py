@@ -1,6 +1,7 @@
 """What is made ready ahead of a person, and the parts of which the server is made."""
 
 import pickle
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -71,7 +72,7 @@ class Threads:
 def threads(monkeypatch: pytest.MonkeyPatch) -> Threads:
     noted = Threads()
     monkeypatch.setattr(
-        child_warmer, "threading", SimpleNamespace(Lock=child_warmer.threading.Lock, Thread=noted.Thread, Timer=noted.Timer)
+        child_warmer, "threading", SimpleNamespace(Lock=threading.Lock, Thread=noted.Thread, Timer=noted.Timer)
     )  # fmt: skip
     return noted
 
@@ -162,11 +163,10 @@ def test_the_server_is_made_of_its_parts(tmp_path: Path, monkeypatch: pytest.Mon
 
     def opened(settings: Any) -> Any:
         stores.append(real(settings))
-        limit = stores[-1].limit_memory
-        monkeypatch.setattr(stores[-1], "limit_memory", lambda size: (done.append(("bytes", size)), limit(size)), raising=False)
+        monkeypatch.setattr(stores[-1], "limit_memory", lambda size: done.append(("bytes", size)), raising=False)
         return stores[-1]
 
-    monkeypatch.setattr(server.wiring, "open_store", opened)
+    monkeypatch.setattr(wiring, "open_store", opened)
     monkeypatch.setattr(server, "limit_heaps", lambda: done.append("limited"))
     monkeypatch.setattr(server, "pages_of_process", lambda: pages)
     monkeypatch.setattr(server, "keep_imported", lambda: done.append("kept"))
@@ -217,7 +217,7 @@ def test_words_and_templates_are_made_ready_once(made: Any, folder: Path, monkey
 
     monkeypatch.setattr(child_warmer, "ChildProcess", Compiler)
     made.child.results = {"categories": ClassifyError("away")}
-    monkeypatch.setattr(child_warmer.threading, "Thread", lambda target, args, **_: SimpleNamespace(start=lambda: target(*args)))
+    monkeypatch.setattr(threading, "Thread", lambda target, args, **_: SimpleNamespace(start=lambda: target(*args)))
     monkeypatch.setattr(child_warmer, "warm_pages", lambda *_: None)
     made.checker.running = True
     for _ in range(3):

@@ -5,7 +5,7 @@ import pickle
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
@@ -84,7 +84,7 @@ class Timer:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[Process], list[Channel]]]:
+def started(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Process], list[Channel]]:
     processes, channels = list[Process](), list[Channel]()
 
     def start(*given: Any, **options: Any) -> Process:
@@ -143,12 +143,22 @@ def test_a_child_that_does_not_answer_is_ended(started: tuple[list[Process], lis
         timers = len(Timer.made)
         child.run("m:f")
         assert len(Timer.made) == timers + 1  # none stands while there is no child
-    for answer, error, told in ((ConfigError("no"), ConfigError, "no"), ("fault", ClassifyError, "fault")):
-        channels[-1].answer = (False, answer)
+    for failure, error, told in ((ConfigError("no"), ConfigError, "no"), ("fault", ClassifyError, "fault")):
+        channels[-1].answer = (False, failure)
         with pytest.raises(error) as raised:
             child.run("m:f")
         assert (str(raised.value), child.running) == (told, True)
     assert (Timer.made[-1].seconds, Timer.made[-1].state) == (300.0, "started")
+
+
+def noting[T](notes: list[Any], result: T) -> Callable[..., T]:
+    """Returns a function that notes what it is given, and returns a result."""
+
+    def note(*given: Any) -> T:
+        notes.append(given[0] if len(given) == 1 else given)
+        return result
+
+    return note
 
 
 class Checked:
@@ -165,7 +175,7 @@ class Checked:
         monkeypatch.setattr(wiring, "open_store", lambda _: self)
         monkeypatch.setattr(wiring, "snapshot_folder", lambda _: SimpleNamespace(current=lambda: self.current))
         monkeypatch.setattr(wiring, "newest_engine", self._engine)
-        monkeypatch.setattr(check_job, "check_url", lambda *given: self.checks.append(given) or len(self.checks))
+        monkeypatch.setattr(check_job, "check_url", noting(self.checks, "found"))
 
     def _engine(self, settings: Any, *, clock: Callable[[], float]) -> Any:
         del settings
@@ -187,7 +197,7 @@ def test_checks_use_the_engine_over_the_newest_lists(monkeypatch: pytest.MonkeyP
     settings = pickle.dumps("settings")
     request = FilteredRequest(parse_url("http://a.example/"))
     try:
-        assert check_job.check(settings, request, "tablet", 7.0, None) == 1
+        assert str(check_job.check(settings, request, "tablet", 7.0, None)) == "found"
         given = state.checks[-1]
         engine = given[2]
         assert (given[0], given[1], given[3:5], given[5]()) == ("settings", state, (request, "tablet"), 7.0)
@@ -203,7 +213,7 @@ def test_checks_use_the_engine_over_the_newest_lists(monkeypatch: pytest.MonkeyP
         check_job.prepare(settings)
         assert len(state.clocks) == 3
         asked: list[Any] = []
-        monkeypatch.setattr("gatewayfilter.gateway.doh_servers.blocked_resolvers", lambda one: asked.append(one) or (1, 2))
+        monkeypatch.setattr("gatewayfilter.gateway.doh_servers.blocked_resolvers", noting(asked, (1, 2)))
         assert (check_job.resolvers(settings, 11.0), asked[0] is engine, state.clocks[-1]()) == ((1, 2), False, 11.0)
         jobs = "gatewayfilter.use_cases.lists.list_jobs"
         monkeypatch.setattr(f"{jobs}.counts", lambda *parts: parts)

@@ -4,7 +4,7 @@ import pickle
 import shutil
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ import pytest
 
 from gatewayfilter import wiring
 from gatewayfilter.model import Request as FilteredRequest
+from gatewayfilter.model import Role
 from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases import filter_status
 from gatewayfilter.use_cases.lists import source_undo
@@ -25,7 +26,7 @@ from gatewayfilter.web import services as module
 from gatewayfilter.web.access.checks import checked
 from gatewayfilter.web.services import WebServices
 from tests.web.pages.test_page_values import NotedChild, NotedWorker
-from tests.web.web_fakes import loaded_for
+from tests.web.web_fakes import ADMIN, loaded_for
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def store(folder: Path) -> Iterator[Any]:
     with closing(wiring.open_store(loaded_for(folder).settings)) as store:
         yield store
+
+
+def noting[T](notes: list[Any], result: T) -> Callable[..., T]:
+    """Returns a function that notes what it is given, and returns a result."""
+
+    def note(*given: Any) -> T:
+        notes.append(given[0] if len(given) == 1 else given)
+        return result
+
+    return note
 
 
 class Clock:
@@ -174,7 +185,7 @@ def test_services_and_authorities_are_read_as_their_files_change(
     made.child.results = {"authorities": "two"}
     assert [made.authorities(), made.authorities(), len(made.child.jobs)] == ["two", "two", 2]
     collectors: list[Any] = []
-    monkeypatch.setattr(exposition, "StatusCollector", lambda path: collectors.append(path) or "collector")
+    monkeypatch.setattr(exposition, "StatusCollector", noting(collectors, "collector"))
     monkeypatch.setattr(exposition, "exposition", lambda one: f"of {one}".encode())
     assert [made.exposition(), made.exposition(), collectors] == [b"of collector", b"of collector", [folder / "run"]]
     assert made.waiting() == {"requests": 0, "review": 0}
@@ -200,7 +211,7 @@ def test_what_is_rarely_used_is_made_with_its_parts(made: Any, folder: Path, sto
     ]
     request = FilteredRequest(parse_url("http://a.example/"))
     made.checker.results = {"check": "found"}
-    assert (checked(made, request, "tablet", 3.0), checked(made, request)) == ("found", "found")
+    assert [str(checked(made, request, *more)) for more in (("tablet", 3.0), ())] == ["found", "found"]
     assert [values for _, values, _ in made.checker.jobs] == [
         (pickle.dumps(made.settings), request, "tablet", 17.0, 3.0),
         (pickle.dumps(made.settings), request, "", 17.0, None),
@@ -222,30 +233,17 @@ def test_changes_of_lists_are_taken_back_in_the_background(made: Any, monkeypatc
             return {"kind": "back"}
 
     monkeypatch.setattr(source_undo, "SourceUndo", Undo)
-    assert module._SourceUndo(made).take_back([["a"]]) == {"kind": "back"}
+    entry = made.access.trail.record(ADMIN.actor, "list.added", "x", undo={"kind": "sources", "items": [["a"]]})
+    made.access.undo.undo(entry, ADMIN.actor, Role.ADMIN)
     assert (undone, worker.begun) == ([made.settings], [("put_back", "", ([["a"]],), {})])
 
 
-def test_the_document_of_the_api_is_made_once(made: Any, folder: Path) -> None:
+def test_the_document_of_the_api_is_made_once(made: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = zlib.compress(b"{}")
-
-    def made_by(child: Any) -> None:
-        child.results = {"compressed_document": document}
-
     shutil.rmtree(folder / "cache", ignore_errors=True)
-    original = module.ChildProcess
-
-    def child(*given: Any, **named: Any) -> Any:
-        one = original(*given, **named)
-        made_by(one)
-        return one
-
-    module.ChildProcess = child  # type: ignore[misc, assignment]
-    try:
-        count = len(made.children)
-        assert made.openapi_document() == document
-        assert made.openapi_document() == document
-    finally:
-        module.ChildProcess = original  # type: ignore[misc]
+    monkeypatch.setattr(NotedChild, "run", noting([], document))
+    count = len(made.children)
+    assert made.openapi_document() == document
+    assert made.openapi_document() == document
     assert (len(made.children), made.children[-1].given) == (count + 1, ((60.0,), {}))
     assert (folder / "cache").stat().st_mode & 0o777 == 0o700

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import socket
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -75,6 +76,16 @@ def through(gate: Gate, *pieces: bytes, method: str = "POST", path: str = "/x", 
     return sent[0]["status"], text, Headers(raw=sent[0]["headers"])
 
 
+def noting[T](notes: list[Any], result: T) -> Callable[..., T]:
+    """Returns a function that notes what it is given, and returns a result."""
+
+    def note(*given: Any) -> T:
+        notes.append(given[0] if len(given) == 1 else given)
+        return result
+
+    return note
+
+
 def gate(*, may: bool = True, tls: bool = False, uploads: tuple[str, ...] = ("/up",)) -> Gate:
     return Gate(served, names=["filter.example"], uploads=uploads, may_upload=lambda _: may, tls=tls)
 
@@ -97,7 +108,7 @@ def test_announced_lengths(options: dict[str, str], length: int, status: int) ->
 
 def test_lengths_and_hosts_that_are_none() -> None:
     asked: list[object] = []
-    asking = Gate(served, names=["filter.example"], uploads=("/up",), may_upload=lambda one: bool(asked.append(one)))
+    asking = Gate(served, names=["filter.example"], uploads=("/up",), may_upload=noting(asked, False))
     assert through(asking, path="/up", host="evil.example")[:2] == (421, "unknown host; web.names adds one\n")
     assert asked == []
     assert through(asking, path="/up", content_length=str(MAX_BODY + 1))[0] == 413
@@ -144,7 +155,12 @@ def test_after_the_whole_body_a_sender_is_waited_for(monkeypatch: pytest.MonkeyP
     """A stream is sent for minutes: what tells that its reader has gone comes at its end."""
     pauses: list[float | None] = []
     real = asyncio.timeout
-    monkeypatch.setattr(asyncio, "timeout", lambda pause: (pauses.append(pause), real(None))[1])
+
+    def noted(pause: float | None) -> asyncio.Timeout:
+        pauses.append(pause)
+        return real(None)
+
+    monkeypatch.setattr(asyncio, "timeout", noted)
     coming: list[Message] = [
         {"type": "http.request", "body": b"", "more_body": True},
         {"type": "http.request", "more_body": False},
@@ -249,7 +265,7 @@ def test_cookies_are_taken_as_they_were_given() -> None:
 )
 def test_a_change_repeats_the_token_of_its_session(method: str, headers: dict[str, str], body: bytes, *, refused: bool) -> None:
     kind = {"content_type": "application/x-www-form-urlencoded"} if body else {}
-    sent = request(method=method, **kind, **headers)
+    sent = request(method=method, **cast("dict[str, Any]", kind | headers))
     sent.state.identity = Identity("a", WebRole.ADMIN, CSRF)
 
     async def receive() -> Message:

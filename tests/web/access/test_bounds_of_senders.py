@@ -1,6 +1,7 @@
 """Whom a request comes from, where an answer leads, and live streams: at the bounds."""
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -64,6 +65,16 @@ class Access:
         return (ACCOUNT, TOKEN) if text == "t" else None
 
 
+def noting[T](notes: list[Any], result: T) -> Callable[..., T]:
+    """Returns a function that notes what it is given, and returns a result."""
+
+    def note(*given: Any) -> T:
+        notes.append(given[0] if len(given) == 1 else given)
+        return result
+
+    return note
+
+
 def test_who_sends_a_request() -> None:
     access = Access()
     identify = AccountAuthenticator(cast("DashboardAccess", access)).identify
@@ -91,12 +102,12 @@ def test_who_sends_a_request() -> None:
 
 
 def test_a_role_may_do_what_lower_ones_may() -> None:
-    asked: list[Request] = []
+    asked: list[Any] = []
     viewer, admin = Identity("v", WebRole.VIEWER), Identity("a", WebRole.ADMIN)
 
     def identified(identity: Identity | None) -> Request:
         sent = request()
-        sent.app.state.authenticator = SimpleNamespace(identify=lambda one: (asked.append(one), identity)[1])
+        sent.app.state.authenticator = SimpleNamespace(identify=noting(asked, identity))
         return sent
 
     sent = identified(admin)

@@ -226,7 +226,7 @@ def test_words_by_the_api(web: Kept) -> None:
 
 def test_the_model_by_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     model = {"used": True, "examples": 3, "harmful": 1, "auc": 0.9, "trained_at": 7.0}
-    report = {"weeks": [], "lowered": []}
+    report: dict[str, Any] = {"weeks": [], "lowered": []}
     web.child.results = {"status": model, "train": model, "remove": False, "false_block_report": report}
     assert got(web, "/model") == model
     made: list[tuple[Any, ...]] = []

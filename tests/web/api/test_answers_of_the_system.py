@@ -238,9 +238,14 @@ def test_backups_by_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch, tmp_path
     path.write_bytes(b"abc")
     changes = [KindChanges("a", 1, 2, 3)]
     kinds = [{"kind": "a", "added": 1, "changed": 2, "removed": 3}]
+
+    def make(*_: Any, **named: Any) -> Made:
+        asked.append(named)
+        return made
+
     with path.open("rb") as file:
         made.file = file  # type: ignore[attr-defined]
-        monkeypatch.setattr(backup_api, "made_backup", lambda *_, **named: asked.append(named) or made)
+        monkeypatch.setattr(backup_api, "made_backup", make)
         answer = web.client.post(f"{API}/backup", json={"log": True, "passphrase": "p"})
     assert (answer.content, asked, made.closed, web.told()) == (
         b"abc", [{"with_log": True, "passphrase": "p"}], 1, ("backup.downloaded", "3 bytes", ""),
@@ -278,7 +283,7 @@ def test_accounts_tokens_and_sessions_by_the_api(web: Kept) -> None:
     user = f"/users/{kim['id']}"
     tag = web.client.get(f"{API}{user}").headers["etag"]
     assert [one["name"] for one in got(web, "/users")["items"]] == ["ada", "kim"]
-    changes = (
+    changes: tuple[tuple[dict[str, Any], tuple[str, str, str], dict[str, Any]], ...] = (
         ({"name": "kate"}, ("user.renamed", "kim", "name kate"), {"name": "kate"}),
         ({"role": "viewer"}, ("user.role", "kate", "role viewer"), {"role": "viewer"}),
         ({"disabled": True}, ("user.disabled", "kate", ""), {"disabled": True}),

@@ -60,7 +60,7 @@ class Value:
 
 def found(**more: Any) -> Any:
     answers = (DeciderAnswer("manual", "miss", "none"), DeciderAnswer("blacklist", "block", "it is", BLOCK))
-    facts = {
+    facts: dict[str, Any] = {
         "explanation": SimpleNamespace(
             request=SimpleNamespace(url=SimpleNamespace(text="http://a.example/")), verdict=BLOCK, answers=answers
         ),
@@ -242,7 +242,7 @@ def test_live_decisions_are_sent_as_rows_and_as_json(web: Kept, monkeypatch: pyt
     monkeypatch.setattr(log, "stream", stream)
     monkeypatch.setattr(events, "stream", stream)
     records = [(number, decision(NOW, f"http://h{number}.example/", "192.0.2.10")) for number in range(1, 43)]
-    batch = LiveBatch(records, 42, 3)
+    batch = LiveBatch(tuple(records), 42, 3)
     web.who.identity = VIEWER
     answer = web.client.get("/log/live?site=a.example", headers={"last-event-id": "7"})
     assert (answer.text, answer.headers["cache-control"], answer.headers["content-type"][:17]) == (
@@ -269,7 +269,7 @@ def test_live_decisions_are_sent_as_rows_and_as_json(web: Kept, monkeypatch: pyt
     assert (answer.text, answer.headers["x-accel-buffering"]) == ("end", "no")
     _, batches, query, writer, start, state = given.pop()
     assert (batches is web.services.live_batches, query, start, writer.form) == (True, LogQuery(host="a.example"), 9, "json")
-    sent = writer.write(LiveBatch(records[:1], 1, 2))
+    sent = writer.write(LiveBatch(tuple(records[:1]), 1, 2))
     data = json.loads(sent.partition("data: ")[2].partition("\n")[0])
     assert (sent.partition("data")[0], data["skipped"], data["items"][0]["client_name"]) == (
         "id: 1\nevent: decisions\n",

@@ -1,6 +1,6 @@
 """What handlers give to the templates: a dashboard that keeps what its pages have, and notes work in place of doing it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,9 +102,7 @@ class Kept:
         assert answer.status_code == 200, answer.text
         return self.pages.values
 
-    def post(
-        self, path: str, status: int = 303, location: str = "", headers: Mapping[str, str] | None = None, **data: Any
-    ) -> Any:
+    def post(self, path: str, status: Any = 303, location: Any = "", headers: Any = None, **data: Any) -> Any:
         """Sends a form; returns the answer."""
         answer = self.client.post(path, data=data, headers=headers)
         assert (answer.status_code, answer.headers.get("location", "")) == (status, location), self.pages.values

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from gatewayfilter.errors import ClassifyError, ConfigError, ConflictError, MissingError, StoreError
+from gatewayfilter.web import api
 from gatewayfilter.web import app as app_module
 from gatewayfilter.web.access.gate import MAX_BODY
 from gatewayfilter.web.access.identity import Identity, Role
@@ -274,7 +275,7 @@ def test_static_files_are_kept_for_ever_under_their_version(pages: Pages, tmp_pa
 
 
 def test_the_document_of_the_api_has_its_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app_module.api, "routers", lambda: iter([session_api.router]))
+    monkeypatch.setattr(api, "routers", lambda: iter([session_api.router]))
     packed = app_module.compressed_document()
     document = json.loads(zlib.decompress(packed))
     assert (document["info"]["title"], list(document["paths"])) == ("GatewayFilter", ["/api/v1/session"])

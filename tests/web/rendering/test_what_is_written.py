@@ -1,5 +1,6 @@
 """Numbers, times, sentences, errors and pages as they are written: at the bounds, in both languages."""
 
+from collections.abc import Callable
 from datetime import UTC, timedelta, timezone
 from typing import Any
 
@@ -162,10 +163,20 @@ def test_explanations_in_another_language() -> None:
     assert english(f"{head}{'x' * 5_000}", moment) == Told(f"{head}{'x' * 5_000}"[:4_000], True)
 
 
+def noting[T](notes: list[Any], result: T) -> Callable[..., T]:
+    """Returns a function that notes what it is given, and returns a result."""
+
+    def note(*given: Any) -> T:
+        notes.append(given[0] if len(given) == 1 else given)
+        return result
+
+    return note
+
+
 def test_entries_of_roles_and_what_waits() -> None:
-    asked: list[int] = []
-    waiting = Waiting(lambda: (asked.append(1), {"requests": 3})[1])
-    assert (asked, waiting.get("requests"), waiting.get("x"), asked) == ([1], 3, 0, [1])
+    asked: list[Any] = []
+    waiting = Waiting(noting(asked, {"requests": 3}))
+    assert (asked, waiting.get("requests"), waiting.get("x"), len(asked)) == ([()], 3, 0, 1)
     assert {entry.key for entry in entries_for(3)} - {entry.key for entry in entries_for(2)} >= {"system", "users"}
     assert entries_for(0) == ()
     assert len(entries_for(1)) == len(entries_for(2)) > 10

@@ -91,8 +91,8 @@ def test_words_are_added_removed_and_imported(web: Kept) -> None:
         {"changed": 1, "read": 2},
         WordView(own=True),
     )
-    values = next(values for job, values, _ in web.child.jobs if job.endswith("import_file"))
-    assert values[1:] == (b"a\nb", name[-200:], "gambling", 5.0)
+    given = next(values for job, values, _ in web.child.jobs if job.endswith("import_file"))
+    assert given[1:] == (b"a\nb", name[-200:], "gambling", 5.0)
     web.child.results["import_file"] = ClassifyError("bad")
     answer = web.client.post("/words/gambling/import", files={"file": ("a", b"a")})
     assert (answer.status_code, web.pages.values["problem"], web.pages.values["view"]) == (422, "bad", WordView())

@@ -202,7 +202,7 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def edited(web: Kept, status: int = 200, headers: dict[str, str] | None = None, **fields: str) -> dict[str, Any]:
+def edited(web: Kept, status: Any = 200, headers: Any = None, **fields: str) -> dict[str, Any]:
     answer = web.client.post(EDITOR, data={name.replace("_", "-"): value for name, value in fields.items()}, headers=headers)
     assert answer.status_code == status, web.pages.values
     return web.pages.values

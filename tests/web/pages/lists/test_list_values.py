@@ -133,9 +133,9 @@ def test_a_rule_is_changed_on_what_was_read(web: Kept) -> None:
     assert (values["rule"], web.pages.template) == (changed, "lists/rule.html")
     form["version"] = EditForm.of(changed).version
     web.post(path, 422, **form | {"rules": "com"})
-    assert web.pages.values["broad"] is True
+    assert web.pages.values["broad"]
     web.post(path, 422, **form | {"rules": "(("})
-    assert web.pages.values["broad"] is False
+    assert web.pages.values == web.pages.values | {"broad": False}
     web.post(path, 200, headers=HTMX, **form | {"rules": "com"})
     assert (web.pages.template, web.pages.values["broad"]) == ("lists/_rule_form.html", True)
     answer = web.post(path, 204, headers=HTMX, **form | {"rules": "com", "force": "on"})
@@ -277,10 +277,12 @@ def test_lists_are_subscribed_to_by_name_and_by_address(web: Kept) -> None:
         f"/lists/add?address=https%3A%2F%2Flists.example%2F{'x' * 300}&category=&action=allow",
         **form,
     )
-    assert web.worker.begun[-1] == ("preview", url[:300], (url, {"category": "", "action": "allow"}), {})
+    begun: Any = web.worker.begun.pop()
+    assert begun == ("preview", url[:300], (url, {"category": "", "action": "allow"}), {})
     assert web.changes == before
     web.post("/lists/add", 303, "/lists", **form)
-    assert (web.worker.begun[-1][1], web.told()[1], web.last_change.undo) == (url[:300], url[:300], None)
+    begun, undo = web.worker.begun.pop(), web.last_change.undo
+    assert (begun[1], web.told()[1], undo is None) == (url[:300], url[:300], True)
     web.worker.state = JobState(1, "preview", url[:300], 1.0)
     shown = web.get("/lists/add", params=form)
     assert (shown["previewed"], shown["work"], shown["error"], shown["form"].address) == (
