@@ -1,8 +1,9 @@
 """Answers of the API about decisions, requests to unblock pages and bypass links: each field."""
 
+import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -10,6 +11,7 @@ from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.model import (
     Client,
 )
+from gatewayfilter.use_cases.traffic.log_filters import LogFilters
 from gatewayfilter.web.api.traffic import log_files
 from tests.web.learning_fakes import ask
 from tests.web.pages.test_page_values import NOW, Kept, kept
@@ -158,6 +160,13 @@ def test_a_long_export_is_sent_in_pieces(web: Kept, monkeypatch: pytest.MonkeyPa
     assert (text.headers["content-type"], text.headers["content-disposition"]) == (
         "text/csv; charset=utf-8", 'attachment; filename="decisions.csv"',
     )  # fmt: skip
+
+    async def pieces(form: str) -> list[str]:
+        sent = log_files.export(web.services, ADMIN, LogFilters(), cast("Any", form))
+        return [str(piece) async for piece in sent.body_iterator]
+
+    assert [piece.count("\n") for piece in asyncio.run(pieces("csv"))] == [501, 500, 1]
+    assert len(asyncio.run(pieces("jsonl"))) == 1_001
 
 
 def test_requests_and_links_have_all_their_facts(web: Kept) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
+from starlette.responses import HTMLResponse, StreamingResponse
 from starlette.testclient import TestClient
 
 from gatewayfilter.errors import ClassifyError, ConfigError, ConflictError, MissingError, StoreError
@@ -18,6 +19,7 @@ from gatewayfilter.web.access.identity import Identity, Role
 from gatewayfilter.web.api.system import session as session_api
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.errors import answer, problem
+from gatewayfilter.web.rendering import pages as pages_module
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.pages import Pages, gettext, is_partial, language_of, pages_of_process, render
 
@@ -138,7 +140,9 @@ def test_what_waits_is_told_with_parts_that_answer_a_change(pages: Pages) -> Non
     ("error", "told"),
     [(ClassifyError("there is no rule 7"), "没有规则 7"), (StoreError("away"), "away"), (KeyError("secret"), "程序")],
 )
-def test_a_fault_behind_the_frame_is_told_in_its_place(pages: Pages, error: Exception, told: str) -> None:
+def test_a_fault_behind_the_frame_is_told_in_its_place(
+    pages: Pages, error: Exception, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     def later() -> dict[str, Any]:
         raise error
 
@@ -147,6 +151,19 @@ def test_a_fault_behind_the_frame_is_told_in_its_place(pages: Pages, error: Exce
     assert told in rest
     assert "secret" not in rest
     assert rest.rstrip().endswith("</html>")
+    logged = [] if isinstance(error, ClassifyError) else ["WARNING"] if isinstance(error, StoreError) else ["ERROR"]
+    assert [record.levelname for record in caplog.records] == logged
+
+
+def test_a_long_page_is_sent_in_two_pieces_to_a_browser(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = request(pages, sec_fetch_mode="navigate")
+    whole = pages.fragment(opened, "system/error.html", detail="x")
+    rest = len(whole.partition('<div class="toolbar">')[2])
+    for long, kind in ((rest, StreamingResponse), (rest + 1, HTMLResponse)):
+        monkeypatch.setattr(pages_module, "LONG", long)
+        shown = render(opened, "system/error.html", 418, detail="x")
+        assert (type(shown), shown.status_code) == (kind, 418)
+    assert type(render(request(pages), "system/error.html", 200, detail="x")) is HTMLResponse
 
 
 def test_errors_are_problems_pages_or_lines(pages: Pages) -> None:
