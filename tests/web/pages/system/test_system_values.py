@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +15,11 @@ from gatewayfilter.errors import BackupError
 from gatewayfilter.model import ListAction, Role
 from gatewayfilter.use_cases import https as https_case
 from gatewayfilter.use_cases.backup.restore_plan import KindChanges
-from gatewayfilter.web.pages.system import backup, probes, setup, system
+from gatewayfilter.web.pages.system import backup, https, probes, setup, system
 from gatewayfilter.web.source_worker import JobState
 from tests.web.account_fakes import GOOD
 from tests.web.pages.test_page_values import HTMX, NOW, Kept, kept
-from tests.web.web_fakes import ADMIN, APPROVER
+from tests.web.web_fakes import ADMIN, APPROVER, loaded_for
 
 ISSUER = "https://id.example"
 
@@ -255,3 +256,15 @@ def test_the_reference_of_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(type(web.services), "openapi_document", lambda _: zlib.compress(json.dumps(document).encode()))
     shown = web.get("/api")
     assert ([one.key for one in shown["subjects"]["other"]], shown["active"]) == (["read"], "system")
+
+
+def test_devices_reach_the_proxy_by_an_address_of_the_lan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for listen, lan, shown in (
+        ("0.0.0.0:8080", "10.0.0.5", "10.0.0.5:8080"),
+        ("0.0.0.0:8080", None, "127.0.0.1:8080"),
+        ("[::]:8080", "2001:db8::5", "[2001:db8::5]:8080"),
+        ("[2001:db8::1]:8080", "10.0.0.5", "[2001:db8::1]:8080"),
+        ("192.0.2.1:8080", "10.0.0.5", "192.0.2.1:8080"),
+    ):
+        monkeypatch.setattr(https, "read_lan_address", lambda lan=lan: lan)
+        assert https.proxy_address(loaded_for(tmp_path, proxy__listen=listen).settings) == shown
