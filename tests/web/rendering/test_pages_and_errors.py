@@ -3,10 +3,12 @@
 import json
 import zlib
 from datetime import UTC
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, StreamingResponse
 from starlette.testclient import TestClient
@@ -327,3 +329,12 @@ def test_admins_alone_send_large_bodies(who: Any, status: int) -> None:
         assert (answered.status_code == 413) is (status == 413)
     assert client.post("/rules", headers={"content-length": str(MAX_BODY + 1)}, content=b"").status_code == 413
     assert "strict-transport-security" in client.get("/sw.js").headers
+
+
+def test_all_templates_are_compiled_for_each_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Environment, "list_templates", lambda _: ["components/icons.html", "components/_problem.html"])
+    made = Pages(Assets())
+    made.keep_small(tmp_path)
+    made.compile_all()
+    assert {path.name: len(list(path.iterdir())) for path in tmp_path.iterdir()} == {"en": 2, "zh": 2}
+    assert tmp_path.joinpath("en").stat().st_mode & 0o777 == 0o700

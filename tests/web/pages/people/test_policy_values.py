@@ -1,6 +1,7 @@
 """The pages of policies and of their times: what they show, what their forms change, and what is recorded of it."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -199,6 +200,13 @@ def test_times_are_shown_with_the_schedule_that_is_edited(web: Kept) -> None:
     assert new["view"] == View("times", edit=":new")
     assert (new["times"].edited.name, new["times"].version, new["times"].what) == ("", "", "block-all")
     assert (new["times"].edited.policy, new["times"].edited.timezone) == ("night", "UTC")
+
+
+def test_what_was_used_today_stands_beside_its_quota(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(web, *(Quota(name, "night", QuotaKind.SERVICE, "roblox", 60, "UTC") for name in ("p", "q")))
+    sums = [SimpleNamespace(quota=quota, client=f"client:{client}", used=5) for quota, client in (("p", "tv"), ("q", "car"))]
+    monkeypatch.setattr(type(web.services.store.usage), "sums", lambda _, now: sums if now == NOW else [])
+    assert web.get("/policies/night/times")["times"].used == {"p": [("tv", 5)], "q": [("car", 5)]}
 
 
 def test_schedules_are_saved_painted_and_removed(web: Kept) -> None:
