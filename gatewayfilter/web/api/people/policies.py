@@ -139,7 +139,6 @@ def _set(
 
 
 def _answer(policies: PolicySet, name: str, response: Response) -> PolicyModel:
-    existing(policies.policy(name), "policy", name)
     response.headers.update(etag(policy_version(policies, name)))
     return _model(policies, name)
 
