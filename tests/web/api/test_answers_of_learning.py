@@ -253,7 +253,7 @@ def test_the_model_by_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_reviews_by_the_api(web: Kept) -> None:
     store = web.services.store
     number, asked = add_task(store), ask(store, "http://casino.example/play")
-    second = add_task(store, "http://z.example/", text="other", title="T")
+    second = add_task(store, "http://z.example/", text="other", title="T", words=(("bonus", 10.0, "title"),))
     facts = {
         "id": number,
         "kind": "page",
@@ -289,6 +289,7 @@ def test_reviews_by_the_api(web: Kept) -> None:
     )
     assert (shown["host_harmful"], shown["host_harmless"], shown["devices"]) == ({}, 0, 0)
     assert [term["weight"] for term in shown["terms"]] == [36.0, 8.0, -2.0]
+    assert [(term["base"], term["factor"]) for term in got(web, f"/reviews/{second}")["terms"]] == [(3.333, 3.0)]
     assert got(web, "/reviews/groups", limit=1) == {"items": []}
     stats = got(web, "/reviews/stats")
     assert (stats["open"], stats["counts"][0]["category"]) == (2, "gambling")

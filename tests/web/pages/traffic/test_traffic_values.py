@@ -179,6 +179,7 @@ def test_the_log_is_shown_by_sites_or_whole(web: Kept) -> None:
         False,
         True,
     )
+    assert every["complete"] is True
     assert (every["newer"], every["live_page"]) == ("/log?q=example&view=all", "/log?q=example&view=all")
     assert web.get("/log?view=other&live=x")["view"] == "sites"
     wrong = web.get("/log?outcome=x")
