@@ -113,7 +113,7 @@ class Pages:
         for language, environment in self._environments.items():
             own = folder / language  # what a filter makes of a constant is in the code
             with suppress(OSError):
-                own.mkdir(mode=0o700, parents=True, exist_ok=True)
+                own.mkdir(mode=0o700, parents=True)
             environment.bytecode_cache = _CompiledTemplates(str(own))
 
     def compile_all(self) -> None:
