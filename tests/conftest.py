@@ -8,7 +8,11 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Generator
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,19 +40,44 @@ def _cpu_s() -> float:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None]:
+def pytest_collection(session: pytest.Session) -> Generator[None]:
     """Collects without Python's garbage collector: twenty thousand tests live to the end, and it would visit all of them again.
 
     It goes through what comes after them, and less often: its part of the CPU time was a sixteenth.
     """
     gc.disable()
     try:
+        _import_by_turns(session.config)
         return (yield)
     finally:
         gc.enable()
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_THRESHOLDS)
+
+
+def _import_by_turns(config: pytest.Config) -> None:
+    """Imports the test files of a run by several processes, in each from another file on.
+
+    On a fresh checkout the assertions of each file are rewritten, and kept beside it. In the same order all processes rewrite the
+    same file at the same time; so each finds most of them done by the others.
+    """
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None:
+        return
+    given = [Path(argument.partition("::")[0]) for argument in config.args]
+    files = sorted({file for path in given for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[first:] + files[:first]:
+        specs = (finder.find_spec(file.stem, [str(file.parent)]) for finder in sys.meta_path)
+        spec = next(filter(None, specs), None)
+        if spec is None or spec.loader is None or file.stem in sys.modules:
+            continue
+        module = sys.modules[file.stem] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, pytest.skip.Exception):  # noqa: BLE001  the collection meets it again, and says so
+            del sys.modules[file.stem]
 
 
 @pytest.hookimpl(wrapper=True)
