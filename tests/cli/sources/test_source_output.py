@@ -105,7 +105,7 @@ def test_several_lists_are_added_and_failures_told(sources: dict[str, Any], publ
     pending = "fetching slow\nslow: pending, the running filter fetches it later: no answer\n"
     assert texts(Doubled(), "source", "add", "slow") == (1, "", pending)
     assert len(published) == 2, "nothing new is in it"
-    assert called(Doubled(), "source", "add", "nosuch").complains() == "nosuch is no list"
+    assert texts(Doubled(), "source", "add", "nosuch") == (2, "", "fetching nosuch\ngatewayfilter: nosuch is no list\n")
     assert called(Doubled(), "source", "add", "ads", "nosuch", "--json").code == 1
 
 
