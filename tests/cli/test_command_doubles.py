@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from gatewayfilter.cli.root import main
+from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.command_context import Invocation
 from gatewayfilter.config import Loaded
 from gatewayfilter.settings import Settings
@@ -72,7 +73,10 @@ def table(text: str) -> list[list[str]]:
 
 
 def test_common_options_stand_before_or_after_the_name() -> None:
-    for arguments in (("--json", "--data-dir", "/a", "metrics", "--config", "/b"), ("metrics", "--data-dir", "/a", "--config", "/b")):
+    for arguments in (
+        ("--json", "--data-dir", "/a", "metrics", "--config", "/b"),
+        ("metrics", "--data-dir", "/a", "--config", "/b"),
+    ):
         context = Doubled()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("gatewayfilter.use_cases.metrics.exposition.exposition", lambda _collector: "a 1\n")
@@ -91,15 +95,14 @@ def test_a_name_that_is_none_gets_the_nearest_or_all_that_there_are() -> None:
         "gatewayfilter: no such command 'statsu'; did you mean 'status'? (see 'gatewayfilter fleet --help')\n",
     )
     assert texts(context, "db", "qqq")[2] == (
-        "gatewayfilter: no such command 'qqq'; there are status, upgrade, check, repair, rollback (see 'gatewayfilter db --help')\n"
+        "gatewayfilter: no such command 'qqq'; there are status, upgrade, check, repair, rollback "
+        "(see 'gatewayfilter db --help')\n"
     )
     assert texts(context, "qqq")[2] == "gatewayfilter: no such command 'qqq' (see 'gatewayfilter --help')\n"
     assert "no such option" in texts(context, "db", "--qqq")[2].lower()
 
 
 def test_up_to_twelve_names_are_listed() -> None:
-    from gatewayfilter.cli.ui.command import FilterGroup
-
     for number, listed in ((12, True), (13, False)):
         group = FilterGroup("g", commands={f"command{one:02}": click.Command(f"command{one:02}") for one in range(number)})
         result = CliRunner().invoke(group, ["zzz"])

@@ -45,7 +45,9 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return found
 
     monkeypatch.setattr("gatewayfilter.use_cases.learning.crawling.crawl_now", crawl)
-    monkeypatch.setattr("gatewayfilter.cli.learning.crawl_command.chosen_task", lambda _settings, task: holder["asked"].append(task))
+    monkeypatch.setattr(
+        "gatewayfilter.cli.learning.crawl_command.chosen_task", lambda _settings, task: holder["asked"].append(task)
+    )
     return holder
 
 
@@ -80,7 +82,10 @@ def test_what_could_not_be_judged_counts_unless_links_led_there(crawled: dict[st
     assert texts(Doubled("store"), "crawl", "a.example", "--task", "forums")[0] == 0
     assert texts(Doubled("store"), "crawl", "a.example", "d.example", "--task", "forums")[0] == 2
     assert crawled["asked"][1:3] == ["forums", (["http://a.example/"], "forums")]
-    assert "--rule and --task do not go together" in called(Doubled(), "crawl", "a.example", "--rule", "r", "--task", "t").complains()
+    assert (
+        "--rule and --task do not go together"
+        in called(Doubled(), "crawl", "a.example", "--rule", "r", "--task", "t").complains()
+    )
 
 
 class Rule:
@@ -104,7 +109,9 @@ def test_a_rule_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         return SimpleNamespace(extracted=SimpleNamespace(**found)), [parse_url("http://a.example/2")]
 
     file = tmp_path / "news.toml"
-    monkeypatch.setattr("gatewayfilter.wiring.rules_folder", lambda _settings: SimpleNamespace(rule=lambda _name: rule, names=lambda: ["news"]))
+    monkeypatch.setattr(
+        "gatewayfilter.wiring.rules_folder", lambda _settings: SimpleNamespace(rule=lambda _name: rule, names=lambda: ["news"])
+    )
     monkeypatch.setattr("gatewayfilter.classify.read_rule_file", lambda path: rule if path == file else None)
     monkeypatch.setattr(f"{ONE}.extract_now", extract)
     code, out, _ = texts(Doubled(), "crawl", "--rule", "news", "a.example")
@@ -127,7 +134,10 @@ def test_a_rule_is_tried(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     assert texts(Doubled(), "crawl", "--rule", "news", "b.example", "refused.example")[0] == 2
     found.update(fields={"title": [], "body": ["x"]}, errors={"links": "too deep"})
     code, out, _ = texts(Doubled(), "crawl", "--rule", "news", "a.example")
-    assert (code, table(out)[2:]) == (1, [["title", "not found"], ["body", "x"], ["link", "http://a.example/2"], ["links", "too deep"]])
+    assert (code, table(out)[2:]) == (
+        1,
+        [["title", "not found"], ["body", "x"], ["link", "http://a.example/2"], ["links", "too deep"]],
+    )
     found.update(fields={"title": [], "body": ["x"]}, errors={"title": "no element"})
     code, out, _ = texts(Doubled(), "crawl", "--rule", "news", "a.example")
     assert (code, table(out)[2:4], len(table(out))) == (1, [["title", "no element"], ["body", "x"]], 5)
@@ -224,11 +234,21 @@ def test_the_parts_of_a_page_are_a_table(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return parts
 
     monkeypatch.setattr("gatewayfilter.classify.parts_of", parts_of)
-    monkeypatch.setattr(f"{ONE}.fetch_now", lambda settings, url: PAGE if (settings, str(url)) == (SETTINGS, "http://a.example/") else None)
+    monkeypatch.setattr(
+        f"{ONE}.fetch_now", lambda settings, url: PAGE if (settings, str(url)) == (SETTINGS, "http://a.example/") else None
+    )
     code, out, _ = texts(Doubled(), "classify", "--parts", "a.example")
     assert (code, [line.split(None, 1) for line in out.splitlines()]) == (
         0,
-        [["part", "text"], ["title", "T"], ["keywords", "k"], ["main", "one"], ["rest", "two"], ["link", "/a  A"], ["image", "/i  alt"]],
+        [
+            ["part", "text"],
+            ["title", "T"],
+            ["keywords", "k"],
+            ["main", "one"],
+            ["rest", "two"],
+            ["link", "/a  A"],
+            ["image", "/i  alt"],
+        ],
     )
     answer = called(Doubled(), "classify", "--parts", file, "--json")
     assert (answer.code, "namespace" in answer.out) == (0, True)
@@ -299,7 +319,7 @@ SPARK = {
 def test_the_spark_job_gets_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     served: list[Any] = []
     spark = ("stream", "spark", "--checkpoint", "/c")
-    job = module("j", JobOptions=lambda **options: SimpleNamespace(**options))
+    job = module("j", JobOptions=SimpleNamespace)
     monkeypatch.setitem(sys.modules, "gatewayfilter.scaleout.spark.job", job)
     monkeypatch.setitem(
         sys.modules,

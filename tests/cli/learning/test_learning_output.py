@@ -215,7 +215,10 @@ def test_a_rule_and_its_history_are_shown(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == [(SETTINGS, "news", 0), (SETTINGS, "news", 2)]
     code, _, err = texts(Doubled(), "rules", "show", "news")
     assert (code, err) == (1, "gatewayfilter: the rule 'news' was removed; its newest version: --version 3\n")
-    versions = [SimpleNamespace(version=1, written_at=MOMENT, in_use=False), SimpleNamespace(version=2, written_at=MOMENT, in_use=True)]
+    versions = [
+        SimpleNamespace(version=1, written_at=MOMENT, in_use=False),
+        SimpleNamespace(version=2, written_at=MOMENT, in_use=True),
+    ]
     monkeypatch.setattr(f"{RULES}.rule_history", lambda _settings, _name: versions)
     assert table(texts(Doubled(), "rules", "history", "news")[1]) == [["version", "written"], ["1", AT], ["2", AT, "in use"]]
     assert len(called(Doubled(), "rules", "history", "news", "--json").json) == 2
@@ -240,7 +243,7 @@ class Fingerprints:
 
 def test_known_images_are_taken_and_bad_lines_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, store = tmp_path / "known.md5", Fingerprints()
-    good = ["{:032x}".format(number) for number in range(1_002)]
+    good = [f"{number:032x}" for number in range(1_002)]
     arguments = ("fingerprints", "images", file, "--category", "adult")
     monkeypatch.setattr(time, "time", lambda: MOMENT)
     file.write_text(f"# a list\n\n  {good[0]}\n{good[1].upper()}, of a site\n{good[2]};x\n{good[2]}\n")
@@ -261,7 +264,10 @@ def test_known_images_are_taken_and_bad_lines_named(tmp_path: Path, monkeypatch:
     assert answer.json == {"taken": 0, "rejected": 1, "samples": [[1, "short"]]}
     file.write_text("")
     assert texts(Doubled(store), *arguments)[:2] == (0, "0 images taken, 0 lines rejected.\n")
-    assert called(Doubled(store), "fingerprints", "images", file, "--category", "nosuch").complains() == "there is no category 'nosuch'"
+    assert (
+        called(Doubled(store), "fingerprints", "images", file, "--category", "nosuch").complains()
+        == "there is no category 'nosuch'"
+    )
 
 
 def test_fingerprints_are_counted() -> None:

@@ -88,9 +88,11 @@ def test_counts_and_pauses_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: MOMENT)
     assert texts(Doubled("store"), "queue", "stats") == (
         0,
-        "state    urls\nwaiting  2,000\ndue      1\n"
-        f"\nPaused since {AT}: `gatewayfilter queue resume` lets it go on.\n"
-        f"\nThe task forums is paused since {AT}: `gatewayfilter queue resume --task forums` lets it go on.\n",
+        (
+            "state    urls\nwaiting  2,000\ndue      1\n"
+            f"\nPaused since {AT}: `gatewayfilter queue resume` lets it go on.\n"
+            f"\nThe task forums is paused since {AT}: `gatewayfilter queue resume --task forums` lets it go on.\n"
+        ),
         "",
     )
     assert calls == [("store", MOMENT)]

@@ -201,7 +201,16 @@ def test_a_page_is_a_text_a_file_standard_input_or_fetched(
     assert texts(Doubled(), "words", "test", "a\0b")[0] == 0
     assert texts(Doubled(), "words", "test", "x" * 5_000)[0] == 0
     bodies = [page.body for page in judged["pages"]]
-    assert [body[:7] for body in bodies] == [b"one tex", b"<p>file", b"fetched", b"fetched", b"http://", b"input", b"a\0b", b"xxxxxxx"]
+    assert [body[:7] for body in bodies] == [
+        b"one tex",
+        b"<p>file",
+        b"fetched",
+        b"fetched",
+        b"http://",
+        b"input",
+        b"a\0b",
+        b"xxxxxxx",
+    ]
 
     def refuse(*_: object) -> None:
         raise FetchError("refused")

@@ -175,8 +175,10 @@ def test_the_status_of_a_publisher_a_follower_and_neither(fleet: dict[str, Any])
     fleet |= {"status": replace(NONE, follow="https://p.example/", state=state), "trouble": "it is away"}
     assert texts(Doubled(), "fleet", "status") == (
         1,
-        "Follows https://p.example/: manifest 3 in force, last contact 2023-11-14 22:13:20.\nLocal exceptions: kids, tv.\n"
-        "It is away.\n",
+        (
+            "Follows https://p.example/: manifest 3 in force, last contact 2023-11-14 22:13:20.\nLocal exceptions: kids, tv.\n"
+            "It is away.\n"
+        ),
         "",
     )
 

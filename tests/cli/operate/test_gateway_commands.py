@@ -99,7 +99,12 @@ def test_up_in_the_foreground_is_the_watchdog_and_takes_all_back(kernel: Kernel)
 
 @pytest.mark.parametrize(("ready", "line", "kept"), [(True, "\n", True), (True, "", False), (False, "\n", False)])
 def test_up_is_taken_back_unless_enter_is_pressed(
-    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, ready: bool, line: str, kept: bool  # noqa: FBT001  a table
+    kernel: Kernel,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    ready: bool,
+    line: str,
+    kept: bool,
 ) -> None:
     waits: list[object] = []
 
@@ -129,7 +134,10 @@ def test_an_interrupt_in_place_of_enter_takes_all_back(kernel: Kernel, monkeypat
 
 
 def test_down_tells_whether_it_was_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    for changed, told in ((True, "The gateway is down: devices go past the filter."), (False, "The gateway was not up; nothing was changed.")):
+    for changed, told in (
+        (True, "The gateway is down: devices go past the filter."),
+        (False, "The gateway was not up; nothing was changed."),
+    ):
         monkeypatch.setattr("gatewayfilter.gateway.control.take_down", lambda _kernel, _memory, changed=changed: changed)
         assert texts(Doubled(), "gateway", "down") == (0, f"{told}\n", "")
         assert called(Doubled(), "gateway", "down", "--json").json == {"changed": changed}
@@ -168,7 +176,9 @@ def test_the_status_is_good_only_when_all_is_as_wanted(kernel: Kernel) -> None:
     assert ["filter listens", "no"] in table(out)
     assert ["when no worker serves", "let past (fail open), watched"] in table(out)
     kernel.status_now = GatewayStatus(GatewayState.UP, (), (), (), 0, 0, fail_open=True, watched=False)
-    assert ["when no worker serves", "let past (fail open), but nobody watches"] in table(texts(Doubled(), "gateway", "status")[1])
+    assert ["when no worker serves", "let past (fail open), but nobody watches"] in table(
+        texts(Doubled(), "gateway", "status")[1]
+    )
     context = Doubled()
     answer = called(context, "gateway", "status", "--json", "--lan", "lan0", "--fail-open")
     assert (answer.code, answer.json["state"], answer.json["watched"]) == (0, "up", False)

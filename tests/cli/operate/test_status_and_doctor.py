@@ -50,14 +50,17 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_the_status_of_a_filter_that_runs(found: dict[str, Any]) -> None:
     assert texts(Doubled("store"), "status") == (
         0,
-        "Running   yes, on 0.0.0.0:8080, for 0 minutes\n"
-        "Workers   3 of 4 serve; learner: idle\n"
-        "Lists     2 subscribed, 1 entry and 2,000 Adblock rules in force; the oldest, easylist, was checked 2023-11-14 22:13:20\n"
-        "Learned   1 page or host\n"
-        "Waiting   2 reviews, 1 request to unblock a page\n"
-        "Pauses    all until 2023-11-14 22:13:20, client:tv until 2023-11-14 22:14:20\n"
-        "Today     1 request, 1,000 blocked\n"
-        "Disk      12,346 MB free\n",
+        (
+            "Running   yes, on 0.0.0.0:8080, for 0 minutes\n"
+            "Workers   3 of 4 serve; learner: idle\n"
+            "Lists     2 subscribed, 1 entry and 2,000 Adblock rules in force; "
+            "the oldest, easylist, was checked 2023-11-14 22:13:20\n"
+            "Learned   1 page or host\n"
+            "Waiting   2 reviews, 1 request to unblock a page\n"
+            "Pauses    all until 2023-11-14 22:13:20, client:tv until 2023-11-14 22:14:20\n"
+            "Today     1 request, 1,000 blocked\n"
+            "Disk      12,346 MB free\n"
+        ),
         "",
     )
     answer = called(Doubled("store"), "status", "--json")

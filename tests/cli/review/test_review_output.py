@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.cli.review.review_show import page
+from gatewayfilter.errors import ReviewError
 from gatewayfilter.interfaces import Page, UnblockRequest
 from gatewayfilter.learn.review.phrase_suggestions import ProposedPhrase
 from gatewayfilter.model import Classification, Evidence, ReviewKind, ReviewState, ReviewStep, ReviewTask, ScoreBreakdown
@@ -95,7 +97,9 @@ def test_the_log_names_each_step_with_its_page() -> None:
 def proposed(monkeypatch: pytest.MonkeyPatch) -> list[ProposedPhrase]:
     found = [ProposedPhrase("bet", "gambling", "alpha bet", 5), ProposedPhrase("slot", "gambling", "time slot's", 2)]
     asked: list[ProposedPhrase] = list(found)
-    monkeypatch.setattr("gatewayfilter.cli.review.review_reports.proposed_phrases", lambda _settings, _store, limit: asked[:limit])
+    monkeypatch.setattr(
+        "gatewayfilter.cli.review.review_reports.proposed_phrases", lambda _settings, _store, limit: asked[:limit]
+    )
     return asked
 
 
@@ -124,10 +128,12 @@ def test_phrases_are_taken_over_once_each(monkeypatch: pytest.MonkeyPatch) -> No
     arguments = ("review", "phrases", "--take", "2", "--take", "2", "--take", "1")
     assert texts(Doubled(), *arguments) == (
         0,
-        """"time slot's" covers 'slot' from now on: it does not count for gambling.\n"""
-        "'alpha bet' covers 'bet' from now on: it does not count for gambling.\n"
-        "A running filter applies this within a second and judges the blocked pages again.\n"
-        "To take it back: gatewayfilter words remove --category gambling 'alpha bet'\n",
+        (
+            """"time slot's" covers 'slot' from now on: it does not count for gambling.\n"""
+            "'alpha bet' covers 'bet' from now on: it does not count for gambling.\n"
+            "A running filter applies this within a second and judges the blocked pages again.\n"
+            "To take it back: gatewayfilter words remove --category gambling 'alpha bet'\n"
+        ),
         "",
     )
     assert added == [("gambling", "time slot's"), ("gambling", "alpha bet")]
@@ -268,7 +274,11 @@ def test_a_task_is_an_object_for_programs(monkeypatch: pytest.MonkeyPatch) -> No
     assert (found["text"], found["alike"], found["archived"], found["asked"]) == ("bet", [9], "p.gz", [])
     assert (found["steps"][0]["who"], found["classification"]["limit"], found["today"]["whole"]) == ("kim", 20.0, True)
     assert (found["task"], found["group"], found["kind"], found["state"], found["blocked"]) == (3, 2, "page", "open", True)
-    assert (found["url"], found["final_url"], found["score_breakdown"]["strong"]) == ("http://a.example/", "http://a.example/", 42.0)
+    assert (found["url"], found["final_url"], found["score_breakdown"]["strong"]) == (
+        "http://a.example/",
+        "http://a.example/",
+        42.0,
+    )
     assert texts(Doubled(Reviews()), "review", "show", "3") == (1, "", "There is no task 3.\n")
 
 
@@ -286,11 +296,11 @@ def test_tasks_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     listed: list[ListedTask] = []
     asked: list[object] = []
 
-    def page(store: object, query: TaskQuery, limit: int) -> TaskPage:
+    def tasks(store: object, query: TaskQuery, limit: int) -> TaskPage:
         asked.append((store, query, limit))
         return TaskPage(tuple(listed), None)
 
-    monkeypatch.setattr("gatewayfilter.use_cases.review.review_tasks.task_page", page)
+    monkeypatch.setattr("gatewayfilter.use_cases.review.review_tasks.task_page", tasks)
     assert texts(Doubled("store"), "review", "list") == (0, "No task waits.\n", "")
     arguments = ("--state", "all", "--category", "ads", "--group", "3", "--asked", "--doubtful", "-n", "5")
     assert texts(Doubled("store"), "review", "list", *arguments) == (0, "There are no such tasks.\n", "")
@@ -324,9 +334,11 @@ def test_decisions_are_told_recorded_and_end_with_their_code(monkeypatch: pytest
     monkeypatch.setattr("gatewayfilter.cli.review.review_decisions.record", lambda *change: recorded.append(change))
     assert texts(Doubled("store"), "review", "approve", "3", "4", "--alike", "--by", "kim", "--note", "n") == (
         0,
-        "task 3: open, blocked: http://a.example/\n"
-        "  your rule 8 allows it all the same; to remove it: gatewayfilter list remove 8\n"
-        "task 4: open, not blocked: http://a.example/ (alike)\n",
+        (
+            "task 3: open, blocked: http://a.example/\n"
+            "  your rule 8 allows it all the same; to remove it: gatewayfilter list remove 8\n"
+            "task 4: open, not blocked: http://a.example/ (alike)\n"
+        ),
         "",
     )
     assert asked.pop() == (SETTINGS, "store", (3, 4), Decision(ReviewMove.APPROVE, "kim", "n"), True)
@@ -352,9 +364,6 @@ def test_decisions_are_told_recorded_and_end_with_their_code(monkeypatch: pytest
 
 
 def test_a_page_is_kept_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gatewayfilter.cli.review.review_show import page
-    from gatewayfilter.errors import ReviewError
-
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True))
     with pytest.raises(ReviewError, match=r"a page is not for a terminal: gatewayfilter review page 3 > page\.html"):
         page.main(["3"], standalone_mode=False, obj=Doubled(Reviews(TASK)))

@@ -1,5 +1,6 @@
 """What `gatewayfilter source` and `publish` print, in full: `gatewayfilter.cli.sources.source_commands`,
-`gatewayfilter.cli.sources.source_reports`, `gatewayfilter.cli.sources.source_preview`, `gatewayfilter.cli.sources.publish_command`.
+`gatewayfilter.cli.sources.source_reports`, `gatewayfilter.cli.sources.source_preview`,
+`gatewayfilter.cli.sources.publish_command`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ REPORT = ParseReport(ListFormat.HOSTS, accepted=2_000)
 GOOD = UpdateResult("ads", UpdateStatus.UPDATED, REPORT)
 LATE = UpdateResult("slow", UpdateStatus.PENDING, None, "no answer")
 PUBLISHED = PublishReport(
-    Path("/s"), 1_234_567, 5, 1_000, 3, (SourceReport(Source("ads"), REPORT), SourceReport(Source("gone"), None, "not there")), 0.25
+    Path("/s"),
+    1_234_567,
+    5,
+    1_000,
+    3,
+    (SourceReport(Source("ads"), REPORT), SourceReport(Source("gone"), None, "not there")),
+    0.25,
 )
 SENTENCE = "Published 2,000 entries of 1 source, 1,000 of your own and 3 learned: 1.2 MB in 0.2 s.\n"
 DEFINITION = Definition("ads", "https://a.example/l", ListFormat.HOSTS, "ads", ListAction.BLOCK, 0.0)
@@ -130,7 +137,9 @@ def test_a_preview_shows_what_would_change(sources: dict[str, Any], monkeypatch:
     }
     told: list[str] = []
 
-    def preview_one(known: object, address: str, options: object, compare: Callable[[Any], Preview], *, progress: Any) -> PreviewedSource:
+    def preview_one(
+        known: object, address: str, options: object, compare: Callable[[Any], Preview], *, progress: Any
+    ) -> PreviewedSource:
         del known, options, progress
         if address not in found:
             raise SourceError("no")
@@ -189,7 +198,11 @@ def test_lists_are_removed_and_switched(monkeypatch: pytest.MonkeyPatch, publish
         assert context.recorded[0].undo == {"kind": "sources", "items": [[{"name": "ads"}, None]]}
         assert texts(Doubled(), "source", command, "ads", "--no-publish")[1] == f"ads {done}.\n"
         answer = called(Doubled(), "source", command, "ads", "nosuch", "--json")
-        assert (answer.code, answer.json["results"], answer.json["published"]["learned"]) == (1, [{"name": "ads", "status": done}], 3)
+        assert (answer.code, answer.json["results"], answer.json["published"]["learned"]) == (
+            1,
+            [{"name": "ads", "status": done}],
+            3,
+        )
     del published[:]
     assert texts(Doubled(), "source", "remove", "nosuch", "nosuch")[:2] == (1, "")
     assert published == []
@@ -240,7 +253,9 @@ def test_the_status_of_all_or_of_those_named(monkeypatch: pytest.MonkeyPatch) ->
     assert texts(Doubled(), "source", "status") == (0, "There are no sources. Add one: gatewayfilter source catalog\n", "")
     found += [
         Subscription(DEFINITION, HERE, STATE, REPORT, MOMENT + 3_600),
-        Subscription(replace(DEFINITION, name="own", bundled=True, enabled=False), HERE, replace(STATE, error="lost"), None, MOMENT),
+        Subscription(
+            replace(DEFINITION, name="own", bundled=True, enabled=False), HERE, replace(STATE, error="lost"), None, MOMENT
+        ),
         Subscription(replace(DEFINITION, name="new", list_format=None), Path("/nonexistent")),
     ]
     assert table(texts(Doubled(), "source", "status")[1]) == [
@@ -336,7 +351,9 @@ def test_the_catalogue_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(called(Doubled(), "source", "catalog", "--category", "ads", "--json").json) == 2
     assert asked == [(SETTINGS, ""), (SETTINGS, "ads")]
     rows.clear()
-    assert called(Doubled(), "source", "catalog", "--category", "x").complains() == "no list of the catalogue is of the category 'x'"
+    assert (
+        called(Doubled(), "source", "catalog", "--category", "x").complains() == "no list of the catalogue is of the category 'x'"
+    )
 
 
 def test_a_publication_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
