@@ -41,7 +41,7 @@ class Doubled(Invocation):
     def loaded(self, warn: Callable[[Loaded], None] | None = None, /, **options: object) -> Loaded:
         del warn
         self.options.append(options)
-        return Loaded(self.given, {}, None)
+        return Loaded(self.given, {})
 
     @contextmanager
     def store(self) -> Iterator[Any]:

@@ -53,7 +53,8 @@ class Keys:
 
 
 def test_keys_are_made_shown_and_rotated(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys, prepared = Keys(), []
+    keys = Keys()
+    prepared: list[object] = []
     monkeypatch.setattr("gatewayfilter.wiring.fleet.signing_keys", lambda _settings: keys)
     monkeypatch.setattr("gatewayfilter.wiring.prepare_data_dir", prepared.append)
     old, new = write_public_key(b"a" * 32), write_public_key(b"b" * 32)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.gateway.doctor.finding import Finding, Level
 from gatewayfilter.model import Pause, PauseScope
 from gatewayfilter.use_cases.filter_status import Attention, FilterStatus, ListStatus, TodayCounts, WorkerStatus
-from gatewayfilter.use_cases.operation.self_check import Finding, Level
 from tests.cli.test_command_doubles import MOMENT, SETTINGS, Doubled, called, texts
 
 STATUS = FilterStatus(
