@@ -74,8 +74,8 @@ def test_the_verdict_and_each_answer_are_shown(found: dict[str, Any]) -> None:
     assert texts(Doubled(), "check", "a.example/x") == (0, f"http://a.example/x\n\n{table_}\nALLOW (unknown)\n", "")
     found["verdict"] = BLOCKED
     code, out, _ = texts(Doubled(), "check", "http://a.example/%E4%BE%8B")
-    sentence = "BLOCK (blacklist), by ut1, line 7, rule a.example, category ads, score 4, "
-        "on no list: the crawler will fetch and classify it"
+    sentence = "BLOCK (blacklist), by ut1, line 7, rule a.example, category ads, score 4"
+    sentence += ", on no list: the crawler will fetch and classify it"
     assert (code, out) == (1, f"http://a.example/%E4%BE%8B\nreads /例\n\n{table_}\n{sentence}\n")
     found["verdict"] = replace(BLOCKED, line=0, rule="", category="", detail="", unknown=False)
     assert texts(Doubled(), "check", "a.example")[1].endswith("BLOCK (blacklist), by ut1\n")

@@ -52,7 +52,7 @@ def test_entries_are_added_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -
     assert texts(Doubled("store"), "list", "add", "a.example") == (0, plain, "")
     assert reads == [("a.example", ListAction.BLOCK, ("exact", False), ("force", False))]
     assert adds == [("store", [PATTERN], RuleValues(ListAction.BLOCK, "", "", None, ""))]
-    off = AddedRule(replace(RULE, enabled=False), PATTERN, "a.example", "аpple.example")
+    off = AddedRule(replace(RULE, enabled=False), PATTERN, "a.example", "\u0430pple.example")
     adds = double(monkeypatch, f"{LIST}.list_commands.add_rules", [off])
     options = (
         "--splice",
@@ -74,7 +74,7 @@ def test_entries_are_added_as_the_options_say(monkeypatch: pytest.MonkeyPatch) -
             "   (this page alone; for the whole site: a.example)\n"
         ),
         (
-            "gatewayfilter: 'аpple.example' mixes letters of several alphabets; is that the host you mean?\n"  # noqa: RUF001
+            "gatewayfilter: '\u0430pple.example' mixes letters of several alphabets; is that the host you mean?\n"
             "gatewayfilter: the group 'g' is switched off; `gatewayfilter list enable --group g`\n"
         ),
     )
@@ -125,8 +125,8 @@ def test_groups_are_on_off_or_both(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_entries_and_what_was_learned_are_shown() -> None:
-    rules = [RULE, replace(RULE, rule_id=8, action=ListAction.ALLOW, enabled=False, group="g", comment="c", scope="client:tv", expires_at=MOMENT),
-             replace(RULE, rule_id=9, expires_at=MOMENT + 60)]  # fmt: skip
+    allowed = replace(RULE, rule_id=8, action=ListAction.ALLOW, group="g", comment="c", scope="client:tv", expires_at=MOMENT)
+    rules = [RULE, replace(allowed, enabled=False), replace(RULE, rule_id=9, expires_at=MOMENT + 60)]
     learned = [
         replace(LEARNED, expires_at=MOMENT + 60),
         replace(LEARNED, url="http://k.example/", action=ListAction.ALLOW, created_at=1.0),
