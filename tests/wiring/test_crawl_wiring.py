@@ -64,7 +64,7 @@ def crawled(double: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPat
 def test_a_crawler_is_joined_with_its_archive_and_its_journal(crawled: dict[str, Any]) -> None:
     leases: Any = Part("leases")
     settings = settings_of(crawl={"archive_mb": 3}, learn={"block_days": 5})
-    assert crawling.crawl_worker(settings, STORE, COUNTERS, backlog="backlog2", leases=leases) is crawled["CrawlWorker"]
+    assert crawling.crawl_worker(settings, STORE, COUNTERS, backlog="backlog2", leases=leases) == crawled["CrawlWorker"]
     context, buffer = crawled["CrawlContext"], crawled["PageBuffer"]
     assert crawled["CrawlWorker"].given == (context,)
     assert context.given == (STORE.frontier, buffer, settings.crawl, COUNTERS)
@@ -88,7 +88,7 @@ def test_a_crawler_is_joined_with_its_archive_and_its_journal(crawled: dict[str,
         {"evidence_only": False},
     )
     assert crawled["learning_sink"].given == (settings, STORE, COUNTERS, crawled["reloading_classifier"], None)
-    assert crawled["revisits"].given[2] is crawled["reloading_classifier"]
+    assert crawled["revisits"].given[2] == crawled["reloading_classifier"]
 
 
 def test_a_crawler_without_an_archive_judges_at_once(crawled: dict[str, Any]) -> None:
@@ -96,13 +96,13 @@ def test_a_crawler_without_an_archive_judges_at_once(crawled: dict[str, Any]) ->
     judge: Any = Part("judge")
     classify: Any = Part("classify")
     found: Any = crawling.crawl_context(settings, STORE, COUNTERS, judge=judge, classify=classify)
-    assert found is crawled["CrawlContext"]
+    assert found == crawled["CrawlContext"]
     assert (found.given[1], found.named["buffer"]) == (crawled["learning_sink"], None)
     assert (found.named["seen"], crawled["DigestTree"].given) == (crawled["DigestTree"], (STATE / "seen-modules.tree",))
     assert crawled["learning_sink"].given[3:] == (judge, classify)
     assert "reloading_classifier" not in crawled
     reader: Any = crawling.spool_reader(settings, STORE, COUNTERS)
-    assert (reader is crawled["SpoolReader"], reader.given[1]) == (True, crawled["learning_sink"])
+    assert (reader == crawled["SpoolReader"], reader.given[1]) == (True, crawled["learning_sink"])
 
 
 def test_of_pages_that_passed_the_proxy_harmful_ones_are_archived(crawled: dict[str, Any]) -> None:
@@ -122,27 +122,27 @@ def test_learning_is_joined_with_the_second_look(double: Callable[..., dict[str,
     store.before_close = closing.append
     settings = settings_of()
     judge, classify = Part("judge"), Part("classify")
-    assert learning.learning_sink(settings, store, COUNTERS, judge, classify) is made["LearningPipeline"]  # type: ignore[arg-type]
+    assert learning.learning_sink(settings, store, COUNTERS, judge, classify) == made["LearningPipeline"]  # type: ignore[arg-type]
     assert (made["LearningPipeline"].given[0], made["LearningPipeline"].named["read_text"]) == (classify, judge)
     assert "reloading_classifier" not in made
     learning.learning_sink(settings, store, COUNTERS)
     pipeline = made["LearningPipeline"]
     assert (pipeline.given[0], pipeline.given[1]) == (made["reloading_classifier"], made["ListGrowth"])
-    assert pipeline.named["recognition"] is made["Recognition"]
+    assert pipeline.named["recognition"] == made["Recognition"]
     assert (pipeline.named["intake"], pipeline.named["images"]) == (made["TaskIntake"], made["load_image_classifier"])
-    assert made["ListGrowth"].named["second_look"] is made["HostSecondLook"]
+    assert made["ListGrowth"].named["second_look"] == made["HostSecondLook"]
     assert made["HostSecondLook"].given[3:] == (store.host_facts, made["HostListing"], made["WordFeedback"])
     assert closing[-1] == made["Recognition"].flush
     assert made["share_fingerprints"].given == (settings, store, COUNTERS)
     for given in ((settings, None), (settings_of(learn={"second_looks": False}), store)):
-        assert learning.second_look(*given) is made["HostSecondLook"]
+        assert learning.second_look(*given) == made["HostSecondLook"]
         assert len(made["HostSecondLook"].given) == 3
     found: Any = learning.revisits(settings, store, judge)  # type: ignore[arg-type]
-    assert (found is made["Revisits"], found.given[:2]) == (True, (store.validators, store.verdicts))
+    assert (found == made["Revisits"], found.given[:2]) == (True, (store.validators, store.verdicts))
     assert found.named == {"recognition": made["Recognition"], "read_text": judge}
-    assert learning.review_service(settings, store) is made["ReviewService"]
-    assert made["ReviewService"].given[3] is made["Recognition"]
-    assert learning.recognition(settings, store) is made["Recognition"]
+    assert learning.review_service(settings, store) == made["ReviewService"]
+    assert made["ReviewService"].given[3] == made["Recognition"]
+    assert learning.recognition(settings, store) == made["Recognition"]
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ def test_decisions_are_sent_to_kafka(
     store: Any = Part("store")
     store.also_close = closed.append
     kafka = {"brokers": "k:9092", "decisions": "d"}
-    assert shared.decision_feed(settings_of(kafka=kafka), store, COUNTERS) is made["DecisionFeed"]
+    assert shared.decision_feed(settings_of(kafka=kafka), store, COUNTERS) == made["DecisionFeed"]
     assert (senders[0].given, made["DecisionFeed"].given) == (("k:9092", {}), (store.log_followers, senders[0], "d", COUNTERS))
     assert closed == [senders[0].close]
     file = tmp_path / "kafka"
@@ -273,7 +273,7 @@ def test_a_scheduler_judges_nothing(modules: dict[str, Any]) -> None:
     settings = settings_of(crawl={"max_bytes": 123_456})
     leases: Any = Part("leases")
     send: Any = Part("send")
-    assert crawl_modules.scheduler(settings, STORE, COUNTERS, leases, send, on_the_way=9) is modules["Scheduler"]
+    assert crawl_modules.scheduler(settings, STORE, COUNTERS, leases, send, on_the_way=9) == modules["Scheduler"]
     context = modules["CrawlContext"]
     assert modules["Scheduler"].given == (context, modules["OutcomeHandler"], send, modules["MessageCodec"], 9)
     assert modules["MessageCodec"].given == (modules["load_key"], 123_456)
@@ -300,7 +300,7 @@ def test_a_fetcher_fetches_pictures_only_where_they_are_judged(
         async with crawl_modules.fetch_module(settings, COUNTERS) as module:
             return module
 
-    assert asyncio.run(run()) is modules["FetchModule"]
+    assert asyncio.run(run()) == modules["FetchModule"]
     assert modules["FetchModule"].given == ("fetch", modules["MessageCodec"], 5)
     assert (opened[0][3](), opened[0][2]) == (fetched, modules["HostState"])
 
@@ -332,8 +332,13 @@ def test_a_storage_writes_all_before_it_ends(modules: dict[str, Any], monkeypatc
     context: Any = Part("context")
     context.buffer = SimpleNamespace(flush=lambda: steps.append("flush")) if buffered else None
     batcher = SimpleNamespace(finish=finish, call=call)
+
+    def batcher_of(*given: Any) -> SimpleNamespace:
+        threads.append(given[2])
+        return batcher
+
     monkeypatch.setattr(crawl_modules, "crawl_context", lambda *_, **named: named["judge"] and context)
-    monkeypatch.setattr("gatewayfilter.crawl.outcome_batcher.OutcomeBatcher", lambda *given: threads.append(given[2]) or batcher)
+    monkeypatch.setattr("gatewayfilter.crawl.outcome_batcher.OutcomeBatcher", batcher_of)
     closing = threading.Event()
 
     async def run() -> object:
@@ -342,7 +347,7 @@ def test_a_storage_writes_all_before_it_ends(modules: dict[str, Any], monkeypatc
             threads.append(modules["PageJudge"].given[1])
             return module
 
-    assert asyncio.run(run()) is modules["StoreModule"]
+    assert asyncio.run(run()) == modules["StoreModule"]
     assert steps == ["finish", context.seen.save, *["flush"] * buffered]
     assert [thread._max_workers for thread in threads] == [1, 1]
     given = modules["StoreModule"].given
@@ -353,7 +358,7 @@ def test_a_storage_writes_all_before_it_ends(modules: dict[str, Any], monkeypatc
 def test_a_follower_is_joined_with_the_filter_here(double: Callable[..., dict[str, Any]]) -> None:
     made = double(fleet, "Transport", "Follower", "fleet_folder")
     settings = settings_of(fleet={"follow": "https://p.example/", "key": write_public_key(b"a" * 32)})
-    assert fleet.follower(settings, STORE, COUNTERS) is made["Follower"]
+    assert fleet.follower(settings, STORE, COUNTERS) == made["Follower"]
     assert made["Transport"].given == ("https://p.example", "", None)
     given = made["Follower"].given
     assert (given[0], given[1], given[2]) == (made["fleet_folder"], settings.fleet, made["Transport"])

@@ -15,6 +15,7 @@ from gatewayfilter.errors import StartupError
 from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import proxy
+from gatewayfilter.wiring.storage import categories, category_title
 
 MADE = (
     "UsageCounter", "UnblockFollower", "NeighbourFollower", "ServiceFollower", "EngineFollower", "StoreWriter", "PageSpool",
@@ -77,8 +78,9 @@ def settings_of(**sections: object) -> Settings:
 
 def test_a_worker_with_a_database_logs_learns_and_follows(made: dict[str, Any]) -> None:
     inspector: Any = Part("inspector")
+    title: Any = Part("title")
     settings = settings_of()
-    found: Any = proxy.assemble_components(settings, ENGINE, FOLDER, STORE, inspector=inspector, title_of=str)
+    found: Any = proxy.assemble_components(settings, ENGINE, FOLDER, STORE, inspector=inspector, title_of=title)
     assert found is made["WorkerComponents"]
     writer, services = made["StoreWriter"], made["FilterServices"].named
     assert made["UsageCounter"].given[0] is ENGINE
@@ -100,7 +102,7 @@ def test_a_worker_with_a_database_logs_learns_and_follows(made: dict[str, Any]) 
         made["UnblockForm"],
         made["BlockPages"],
     )
-    assert made["BlockPages"].named == {"own_requests": made["OwnRequests"], "title_of": str, "short": False}
+    assert made["BlockPages"].named == {"own_requests": made["OwnRequests"], "title_of": title, "short": False}
     assert made["GatewayAddon"].named == {"on_start": None, "on_stop": None}
     assert (found.given[0], found.given[5].engine, found.given[5].recorder) == (
         made["GatewayAddon"],
@@ -221,7 +223,7 @@ def test_a_worker_opens_the_newest_lists_and_a_database_that_may_be_away(made: d
     assert [str(request.url) for request in decided] == ["http://first.invalid/"]
     assert made["ReconnectingStore"].given[1] == 7_000_000
     assert (made["DecisionRecorder"].given[2], made["FilterServices"].named["internal_pages"]) == (b"key", "own pages")
-    assert made["BlockPages"].named["title_of"]("ads", "en") == proxy.category_title(proxy.categories(), "ads", "en")
+    assert made["BlockPages"].named["title_of"]("ads", "en") == category_title(categories(), "ads", "en")
     proxy.worker_components(settings_of(), standalone=True)
     assert (made["FilterServices"].named["internal_pages"], made["DecisionRecorder"].given[2]) == (None, None)
     assert made["GatewayAddon"].named["on_start"] is not None
@@ -230,7 +232,7 @@ def test_a_worker_opens_the_newest_lists_and_a_database_that_may_be_away(made: d
 def test_connections_are_decided_with_users_where_there_is_a_file(made: dict[str, Any], tmp_path: Path) -> None:
     recorder: Any = Part("recorder")
     counters = Counters()
-    found = proxy.assemble_services(settings_of(), ENGINE, recorder, counters)
+    found: Any = proxy.assemble_services(settings_of(), ENGINE, recorder, counters)
     assert (found.users, found.policy, found.pinned_apps, found.recorder) == (None, made["HostPolicy"], "pinned apps", recorder)
     assert made["UsageCounter"].given == (None, counters)
     usage: Any = Part("usage")

@@ -200,7 +200,8 @@ class Engine:
 
 
 def test_each_host_of_a_service_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, clocks = Engine(), []
+    engine = Engine()
+    clocks: list[float] = []
 
     def opened(settings: object, store: object, *, clock: Any) -> Engine:
         assert (settings, store) == (SETTINGS, store_)
