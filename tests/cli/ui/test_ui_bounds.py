@@ -1,5 +1,5 @@
-"""What commands share, at its bounds: `gatewayfilter.cli.ui.output`, `gatewayfilter.cli.ui.progress`, `gatewayfilter.cli.ui.dates`,
-`gatewayfilter.cli.ui.passwords`, `gatewayfilter.cli.ui.actor`, `gatewayfilter.cli.ui.page_files`,
+"""What commands share, at its bounds: `gatewayfilter.cli.ui.output`, `gatewayfilter.cli.ui.progress`,
+`gatewayfilter.cli.ui.dates`, `gatewayfilter.cli.ui.passwords`, `gatewayfilter.cli.ui.actor`, `gatewayfilter.cli.ui.page_files`,
 `gatewayfilter.cli.ui.command_context`, `gatewayfilter.cli.ui.command`, `gatewayfilter.cli.root`.
 """
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import click
 import pytest
@@ -104,7 +104,7 @@ def test_progress_on_a_terminal_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> Non
         def __init__(self, *columns: object, console: object, transient: bool) -> None:
             assert (len(columns), console is not None, transient) == (4, True, True)
 
-        def __enter__(self) -> Bars:
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None: ...
