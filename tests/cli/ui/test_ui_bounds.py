@@ -249,7 +249,7 @@ def test_settings_are_loaded_with_the_options_and_warned_of_once(
 
 def test_a_store_is_closed_and_its_changes_are_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     steps: list[Any] = []
-    opened = SimpleNamespace(close=lambda: steps.append("close"))
+    opened: Any = SimpleNamespace(close=lambda: steps.append("close"))
     refused: list[Path] = []
 
     class Trail:
