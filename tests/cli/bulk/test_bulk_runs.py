@@ -119,7 +119,7 @@ def test_batches_are_cut_at_line_ends_and_long_lines_dropped() -> None:
     stream = Chunks(b"x" * 5, b"y" * 5, b"z" * 5, b"w\nv")
     assert list(read_batches(stream, 10)) == [Batch(1, [b"x" * 5 + b"y" * 5 + b"z" * 5 + b"w"], 18), Batch(2, [b"v"], 0)]
     stream = Chunks(b"x" * 5, b"y" * 6, b"z" * 5, b"w\n")
-    assert list(read_batches(stream, 10))[0].lines == [b"x" * 5 + b"y" * 6 + b"w"], "what is beyond the bound is dropped"
+    assert next(iter(read_batches(stream, 10))).lines == [b"x" * 5 + b"y" * 6 + b"w"], "what is beyond the bound is dropped"
     assert list(read_batches(Chunks(b"a\n"))) == [Batch(1, [b"a"], 2)]  # type: ignore[arg-type]
 
 
@@ -235,7 +235,7 @@ def test_the_input_is_a_file_or_standard_input(tmp_path: Path) -> None:
     file.write_bytes(b"12345")
     with open_lines(file) as stream:
         assert stream.read(2) == b"12"
-    with pytest.raises(ListError, match="cannot read .*: No such file or directory"):
+    with pytest.raises(ListError, match=r"cannot read .*: No such file"):
         open_lines(tmp_path / "none")
 
 
