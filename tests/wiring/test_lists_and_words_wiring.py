@@ -208,7 +208,8 @@ def test_words_are_kept_until_their_version_changes(monkeypatch: pytest.MonkeyPa
     assert classification.kept_lexicon(settings) != first
     assert loads == [WORDS, WORDS]
     classification._lexicon_of.cache_clear()
-    assert (classification.load_lexicon(settings), loads[2]) == (3, WORDS)
+    loaded: Any = classification.load_lexicon(settings)
+    assert (loaded, loads[2]) == (3, WORDS)
 
 
 def test_each_channel_has_a_sender(monkeypatch: pytest.MonkeyPatch) -> None:
