@@ -265,8 +265,8 @@ def test_settings_are_shown_and_checked(monkeypatch: pytest.MonkeyPatch) -> None
         SimpleNamespace(key="a.b", value=None, origin="file /c"),
     ]
     monkeypatch.setattr("gatewayfilter.use_cases.setting_values.shown_settings", lambda _loaded, keys: rows[: len(keys) or 2])
-    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_files", lambda given: checked.append(given))
-    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_categories", lambda given: checked.append(given))
+    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_files", checked.append)
+    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_categories", checked.append)
     assert table(texts(Doubled(), "config", "show")[1]) == [
         ["setting", "value", "from"],
         ["proxy.listen", '"é"', "default"],
