@@ -1,8 +1,7 @@
-"""What `run`, `match`, `helper`, `stream worker` and the rest of `operate` pass on: `gatewayfilter.cli.filter.run_command`,
-`gatewayfilter.cli.filter.match_command`, `gatewayfilter.cli.helper.helper_commands`, `gatewayfilter.cli.stream.worker_command`,
-`gatewayfilter.cli.operate.config_commands`, `gatewayfilter.cli.operate.pinned_app_commands`,
-`gatewayfilter.cli.operate.proxy_user_commands`, `gatewayfilter.cli.learning.crawl_progress`,
-`gatewayfilter.cli.learning.classify_command`.
+"""What `run`, `match`, `classify --lines`, `helper` and `stream worker` pass on: `gatewayfilter.cli.filter.run_command`,
+`gatewayfilter.cli.filter.match_command`, `gatewayfilter.cli.filter.request_workers`,
+`gatewayfilter.cli.helper.helper_commands`, `gatewayfilter.cli.stream.worker_command`,
+`gatewayfilter.cli.learning.crawl_progress`, `gatewayfilter.cli.learning.classify_command`.
 """
 
 from __future__ import annotations
@@ -10,26 +9,23 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import click
 import pytest
 
 from gatewayfilter.cli.bulk.bulk_run import BulkRun
+from gatewayfilter.cli.filter.request_workers import RequestWorker
 from gatewayfilter.cli.filter.run_command import run
 from gatewayfilter.cli.learning.crawl_progress import showing_crawl
-from gatewayfilter.cli.operate.proxy_user_commands import add_user
 from gatewayfilter.config import Loaded
 from gatewayfilter.crawl import CrawlProgress
 from gatewayfilter.errors import StoreError
-from gatewayfilter.proxy.listener.pinned_apps import PinnedApp
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat
-from tests.cli.test_command_doubles import MOMENT, SETTINGS, Doubled, called, table, texts
+from tests.cli.test_command_doubles import SETTINGS, Doubled, called, texts
 
 NONE = {"proxy__listen": None, "proxy__mode": None, "proxy__workers": None, "learn__enabled": None, "web__listen": None}
 
@@ -203,6 +199,42 @@ def test_parquet_in_or_out_is_matched_in_one_process(matched: dict[str, Any], mo
     assert "install the extra gatewayfilter[parquet]" in called(Doubled(), *requests, "--format", "parquet").complains()
 
 
+def test_a_worker_decides_by_the_mapped_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    image: Any = SimpleNamespace(open=lambda: "mapped")
+    monkeypatch.setattr("gatewayfilter.cli.filter.request_workers.RecordDecider.over", lambda engine: ("decider", engine))
+    for name in ("RequestLines", "TrafficLines"):
+        made = f"gatewayfilter.cli.filter.request_workers.{name}"
+        monkeypatch.setattr(made, lambda *given, name=name, **named: asked.append((name, *given, named)) or name)
+    assert str(RequestWorker(image).open()) == "RequestLines"
+    assert str(RequestWorker(image, TrafficFormat.ZEEK, apart=True).open()) == "TrafficLines"
+    decider = ("decider", "mapped")
+    assert asked == [("RequestLines", decider, {"apart": False}), ("TrafficLines", decider, TrafficFormat.ZEEK, {"apart": True})]
+
+
+def test_pages_of_lines_are_judged_by_a_worker_of_the_settings(matched: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Worker:
+        def __init__(self, settings: object) -> None:
+            assert settings == SETTINGS
+
+        def open(self) -> str:
+            return "lines"
+
+    def answer_all(self: BulkRun, stream: Any, lines: Any, opener: Any, started: float) -> None:
+        assert started >= 0
+        with opener() as opened:
+            matched["runs"].append((self, stream.name, lines, type(opened)))
+
+    monkeypatch.setattr("gatewayfilter.cli.learning.page_lines.PageWorker", Worker)
+    monkeypatch.setattr(BulkRun, "answer_all", answer_all)
+    lines = ("classify", "--lines", matched["file"])
+    assert texts(Doubled(), *lines) == (0, "", "")
+    usual = BulkRun("classify", "page", "judged", 200, 0, False)
+    assert matched["runs"] == [(usual, str(matched["file"]), "lines", Worker)]
+    texts(Doubled(), *lines, "--jobs", "3", "--stats")
+    assert (matched["runs"][1][0].jobs, matched["runs"][1][0].stats) == (3, True)
+
+
 def test_helpers_are_the_small_process(monkeypatch: pytest.MonkeyPatch) -> None:
     executed: list[Any] = []
     monkeypatch.setattr(os, "execv", lambda *given: executed.append(given))
@@ -256,114 +288,6 @@ def test_a_worker_of_streams_gets_its_options(monkeypatch: pytest.MonkeyPatch, t
     assert (options["rules"], options["properties"], off) == (tmp_path, {"a": "b"}, ("ads",))
     monkeypatch.setitem(sys.modules, "gatewayfilter.scaleout.stream.worker.service", None)
     assert "install the extra gatewayfilter[stream]" in called(Doubled(), *worker).complains()
-
-
-def test_settings_are_shown_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[Any] = []
-    rows = [
-        SimpleNamespace(key="proxy.listen", value="é", origin="default"),
-        SimpleNamespace(key="a.b", value=None, origin="file /c"),
-    ]
-    monkeypatch.setattr("gatewayfilter.use_cases.setting_values.shown_settings", lambda _loaded, keys: rows[: len(keys) or 2])
-    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_files", checked.append)
-    monkeypatch.setattr("gatewayfilter.use_cases.settings_files.check_categories", checked.append)
-    assert table(texts(Doubled(), "config", "show")[1]) == [
-        ["setting", "value", "from"],
-        ["proxy.listen", '"é"', "default"],
-        ["a.b", "null", "file /c"],
-    ]
-    assert called(Doubled(), "config", "show", "proxy", "--json").json == {"proxy.listen": {"value": "é", "origin": "default"}}
-
-    class Given(Doubled):
-        def loaded(self, warn: Any = None, /, **options: object) -> Loaded:
-            del warn, options
-            return Loaded(SETTINGS, {"a": "default", "b": "file /c"})
-
-    context = Given()
-    told = "The settings are good: 1 value given, the others at their defaults.\n"
-    assert (texts(context, "config", "check", "/new.toml"), context.config) == ((0, told, ""), Path("/new.toml"))
-    assert called(Given(), "config", "check", "--json").json == {"ok": True, "given": {"b": "file /c"}}
-    assert checked == [SETTINGS] * 4
-    schema = called(Doubled(), "config", "schema").json
-    assert (schema["$schema"].rpartition("/")[2], "properties" in schema) == ("schema", True)
-
-
-def test_pinned_apps_are_listed_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [PinnedApp("10.0.0.7", "a.example", MOMENT, MOMENT + 60, 4), PinnedApp("10.0.0.8", "a.example", MOMENT, MOMENT, 4)]
-    removed: list[Any] = []
-    counts = [2]
-
-    def remove(host: str, client: str) -> int:
-        removed.append((host, client))
-        if counts[0] < 0:
-            raise PermissionError(13, "Permission denied")
-        return counts[0]
-
-    file = SimpleNamespace(read=lambda: entries, remove=remove)
-    monkeypatch.setattr(time, "time", lambda: MOMENT)
-    monkeypatch.setattr("gatewayfilter.proxy.listener.pinned_apps.PinnedAppsFile.in_folder", lambda _folder: file)
-    assert table(texts(Doubled(), "pinned-apps", "list")[1]) == [
-        ["device", "name", "failures", "since", "until"],
-        ["10.0.0.7", "a.example", "4", "2023-11-14 22:13:20", "2023-11-14 22:14:20"],
-    ]
-    assert [one["client"] for one in called(Doubled(), "pinned-apps", "list", "--json").json] == ["10.0.0.7"]
-    entries.pop(0)
-    none = "No app has been found that accepts no certificate of the filter's.\n"
-    assert texts(Doubled(), "pinned-apps", "list") == (0, none, "")
-    assert texts(Doubled(), "pinned-apps", "remove", "A.example", "--client", "10.0.0.7") == (0, "Removed 2.\n", "")
-    assert removed == [("a.example", "10.0.0.7")]
-    counts[0] = 0
-    assert texts(Doubled(), "pinned-apps", "remove", "a.example") == (1, "a.example does not pass through.\n", "")
-    answer = called(Doubled(), "pinned-apps", "remove", "a.example", "--json")
-    assert (answer.code, answer.json) == (1, {"removed": 0})
-    counts[0] = -1
-    refused = called(Doubled(), "pinned-apps", "remove", "a.example").complains()
-    assert refused == "cannot change what passes through: Permission denied"
-
-
-def test_users_of_the_proxy_are_changed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    put: list[Any] = []
-    names: list[str] = []
-
-    class Users:
-        path = Path("/users")
-
-        def __init__(self, settings: object) -> None:
-            assert settings == SETTINGS
-
-        def put(self, name: str, password: str) -> bool:
-            put.append((name, password))
-            return name == "known"
-
-        def names(self) -> list[str]:
-            return names
-
-        def remove(self, name: str) -> bool:
-            return name == "known"
-
-    monkeypatch.setattr("gatewayfilter.use_cases.operation.proxy_users.ProxyUsers", Users)
-    assert called(Doubled(), "proxy-user", "add", "kim", stdin="secret\nmore").out == "Added kim in /users.\n"
-    assert called(Doubled(), "proxy-user", "add", "known", stdin="s").out == "Changed known in /users.\n"
-    prompts: list[Any] = []
-
-    def prompt(text: str, **how: object) -> str:
-        prompts.append((text, how))
-        return "typed"
-
-    monkeypatch.setattr(click, "prompt", prompt)
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
-    add_user.main(["kim"], standalone_mode=False, obj=Doubled())
-    assert (prompts, capsys.readouterr().out) == (
-        [("Password", {"hide_input": True, "confirmation_prompt": True})],
-        "Added kim in /users.\n",
-    )
-    assert put == [("kim", "secret"), ("known", "s"), ("kim", "typed")]
-    assert texts(Doubled(), "proxy-user", "list")[1] == "There are no users yet.\n"
-    names += ["a", "b"]
-    assert texts(Doubled(), "proxy-user", "list")[1] == "a\nb\n"
-    assert called(Doubled(), "proxy-user", "list", "--json").json == ["a", "b"]
-    assert texts(Doubled(), "proxy-user", "remove", "known") == (0, "Removed known.\n", "")
-    assert texts(Doubled(), "proxy-user", "remove", "kim") == (1, "There is no user kim.\n", "")
 
 
 def test_a_crawl_on_a_terminal_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

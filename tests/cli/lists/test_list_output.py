@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gatewayfilter.cli.lists.list_import_export import import_entries
+from gatewayfilter.cli.lists.list_import_export import export_entries, import_entries
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.use_cases.lists.list_counts import LearnedCount, ListCounts, OwnCount
 from gatewayfilter.use_cases.lists.list_search import FoundLine, FoundRule
@@ -319,3 +319,14 @@ def test_an_export_writes_what_is_wanted_and_counts_what_is_left_out(monkeypatch
         2_500,
         [{"quiet": True, "patience_s": 1.0}, ("exporting", 1_000, 0), ("exporting", 2_000, 0)],
     )
+
+
+def test_the_progress_of_an_export_is_seen_beside_a_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Any] = []
+    double(monkeypatch, "gatewayfilter.use_cases.lists.rule_transfer.exported_rules", [])
+    monkeypatch.setattr(f"{LIST}.list_import_export.showing", lambda **how: _Noting(reports, how))
+    for err, out in ((True, False), (True, True), (False, False)):
+        monkeypatch.setattr("sys.stderr.isatty", lambda err=err: err)
+        monkeypatch.setattr("sys.stdout.isatty", lambda out=out: out)
+        export_entries.main([], standalone_mode=False, obj=Doubled("store"))
+    assert [how["quiet"] for how in reports] == [False, True, True]
