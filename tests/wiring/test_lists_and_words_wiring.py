@@ -18,7 +18,7 @@ from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.proxy.pages.setup_translations import GatewayFacts
 from gatewayfilter.telemetry import Counters
-from gatewayfilter.wiring import classification, filtering, integration, notification, storage
+from gatewayfilter.wiring import classification, filtering, integration, notification, recovery, storage
 from tests.wiring.test_worker_wiring import Part, settings_of
 
 STATE = Path("/nonexistent/state")
@@ -251,3 +251,22 @@ def test_what_decides_for_other_proxies_is_joined_as_set(monkeypatch: pytest.Mon
     assert made["DecisionRecorder"].given[2] == ("key", STATE)
     assert made["DecisionRecorder"].named["exclusions"] is not None
     assert made["RequestDecider"].named["pages"] is None
+
+
+def test_policies_of_a_lost_database_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[Any] = []
+    steps: list[Any] = []
+    monkeypatch.setattr("gatewayfilter.wiring.recovery.time", SimpleNamespace(time=lambda: 5.0))
+    info = SimpleNamespace(feed_seq=7, learned=0)
+    held: Any = SimpleNamespace(policies=("kids", "tv"), rules=(), records=(), info=info, close=lambda: steps.append("closed"))
+    store: Any = SimpleNamespace(
+        policies=SimpleNamespace(change=lambda change, now: changed.append((change(None), now))),
+        lists=SimpleNamespace(add_rules=steps.append, put_learned=steps.append),
+        feed=SimpleNamespace(begin_after=steps.append),
+    )
+    folder: Any = SimpleNamespace(open_newest=lambda: (held, ()))
+    assert recovery.fill_from_snapshot(folder, store) == 0
+    assert (changed, steps) == ([([("kids", True), ("tv", True)], 5.0)], [[], 7, "closed"])
+    held.policies = ()
+    recovery.fill_from_snapshot(folder, store)
+    assert len(changed) == 1, "where there are none, nothing is changed"
