@@ -204,8 +204,12 @@ def test_a_worker_decides_by_the_mapped_image(monkeypatch: pytest.MonkeyPatch) -
     image: Any = SimpleNamespace(open=lambda: "mapped")
     monkeypatch.setattr("gatewayfilter.cli.filter.request_workers.RecordDecider.over", lambda engine: ("decider", engine))
     for name in ("RequestLines", "TrafficLines"):
-        made = f"gatewayfilter.cli.filter.request_workers.{name}"
-        monkeypatch.setattr(made, lambda *given, name=name, **named: asked.append((name, *given, named)) or name)
+
+        def make(*given: object, name: str = name, **named: object) -> str:
+            asked.append((name, *given, named))
+            return name
+
+        monkeypatch.setattr(f"gatewayfilter.cli.filter.request_workers.{name}", make)
     assert str(RequestWorker(image).open()) == "RequestLines"
     assert str(RequestWorker(image, TrafficFormat.ZEEK, apart=True).open()) == "TrafficLines"
     decider = ("decider", "mapped")
