@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gatewayfilter.cli.ui.command_context import PendingChange
 
-SETTINGS = Settings.model_validate({"data_dir": "/nonexistent/state", "filter": {"timezone": "UTC"}})
+SETTINGS = Settings.model_validate({"data_dir": "/dev/null/state", "filter": {"timezone": "UTC"}})
 MOMENT = 1_700_000_000.0
 """2023-11-14 22:13:20 UTC."""
 

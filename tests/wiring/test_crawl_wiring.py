@@ -29,7 +29,7 @@ from tests.wiring.test_worker_wiring import Part, settings_of
 
 STORE: Any = Part("store")
 COUNTERS = Counters()
-STATE = Path("/nonexistent/state")
+STATE = Path("/dev/null/state")
 
 
 @pytest.fixture

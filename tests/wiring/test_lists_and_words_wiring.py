@@ -21,7 +21,7 @@ from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import classification, filtering, integration, notification, recovery, storage
 from tests.wiring.test_worker_wiring import Part, settings_of
 
-STATE = Path("/nonexistent/state")
+STATE = Path("/dev/null/state")
 STORE: Any = Part("store")
 WORDS = [bundled_folder() / "words", STATE / "words"]
 

@@ -73,7 +73,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def settings_of(**sections: object) -> Settings:
-    return Settings.model_validate({"data_dir": "/nonexistent/state", **sections})
+    return Settings.model_validate({"data_dir": "/dev/null/state", **sections})
 
 
 def test_a_worker_with_a_database_logs_learns_and_follows(made: dict[str, Any]) -> None:
@@ -137,7 +137,7 @@ def test_a_page_for_which_there_is_no_room_is_queued_and_counted(made: dict[str,
     counters = made["WorkerComponents"].given[1]
     made["StoreWriter"].offers.offer = offered.append
     folder, dropped = made["PageSpool"].given
-    assert folder == Path("/nonexistent/state/spool")
+    assert folder == Path("/dev/null/state/spool")
     dropped("http://a.example/")
     assert (offered, counters["captures_dropped"]) == ([CrawlRequest("http://a.example/")], 1)
 

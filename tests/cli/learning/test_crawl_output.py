@@ -207,7 +207,7 @@ def test_a_file_is_judged_without_a_network(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_names_that_are_files_or_urls() -> None:
-    for name in ("/nonexistent", "./page", "~/page", "page.HTML", "page.jsonl"):
+    for name in ("/dev/null/none", "./page", "~/page", "page.HTML", "page.jsonl"):
         assert called(Doubled(), "classify", name).complains() == f"there is no file {name}"
     assert called(Doubled(), "classify", "http://[").complains() == "there is no file 'http://[', and it is no URL either"
     assert called(Doubled(), "classify").complains().startswith("name one page, or give --lines FILE")

@@ -126,13 +126,13 @@ def test_a_restore_shows_what_it_changed(restored: dict[str, Any]) -> None:
     context = Doubled("store")
     code, out, _ = texts(context, "restore", "/b")
     assert (code, table(out)) == (0, [["what", "added", "changed", "removed"], *ROWS, ["The state before is in /copy."]])
-    assert restored["steps"][:3] == ["lock /nonexistent/state", ("store", PLACES, None), "restore /b"]
+    assert restored["steps"][:3] == ["lock /dev/null/state", ("store", PLACES, None), "restore /b"]
     assert (restored["steps"][-1], context.recorded[0].action) == ("closed", "backup.restored")
     context = Doubled("store")
     code, out, _ = texts(context, "restore", "/b", "--dry-run")
     assert table(out)[0] == ["what", "would be added", "would be changed", "would be removed"]
     assert (out.splitlines()[-1], context.recorded) == ("1,005 changes; nothing was changed.", [])
-    assert "lock /nonexistent/state" not in restored["steps"][-2:]
+    assert "lock /dev/null/state" not in restored["steps"][-2:]
     changes = called(Doubled(), "restore", "/b", "--dry-run", "--json").json["changes"]
     assert changes[2] == {"kind": "pages", "added": 0, "changed": 2, "removed": 0}
     restored["changes"] = [KindChanges("pages")]

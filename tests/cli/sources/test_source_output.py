@@ -256,7 +256,7 @@ def test_the_status_of_all_or_of_those_named(monkeypatch: pytest.MonkeyPatch) ->
         Subscription(
             replace(DEFINITION, name="own", bundled=True, enabled=False), HERE, replace(STATE, error="lost"), None, MOMENT
         ),
-        Subscription(replace(DEFINITION, name="new", list_format=None), Path("/nonexistent")),
+        Subscription(replace(DEFINITION, name="new", list_format=None), Path("/dev/null/none")),
     ]
     assert table(texts(Doubled(), "source", "status")[1]) == [
         ["name", "on", "means", "category", "format", "entries", "changed", "next", "problem"],
@@ -297,7 +297,7 @@ def test_details_name_what_went_wrong(capsys: pytest.CaptureFixture[str]) -> Non
         ["next"],
         ["problem"],
     ]
-    show_details(Subscription(DEFINITION, Path("/nonexistent"), replace(STATE, error="refused", failures=2)))
+    show_details(Subscription(DEFINITION, Path("/dev/null/none"), replace(STATE, error="refused", failures=2)))
     assert table(capsys.readouterr().out)[-1] == ["problem", "pending: refused"]
 
 

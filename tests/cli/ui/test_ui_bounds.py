@@ -217,8 +217,8 @@ def test_pages_are_known_by_their_beginning(tmp_path: Path, monkeypatch: pytest.
     assert page_files.read_bytes(str(file)) == b"123"
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"12345")))
     assert page_files.read_bytes("-") == b"123"
-    with pytest.raises(ClassifyError, match="cannot read /nonexistent: No such file or directory"):
-        page_files.read_bytes("/nonexistent")
+    with pytest.raises(ClassifyError, match="cannot read /dev/null/none: Not a directory"):
+        page_files.read_bytes("/dev/null/none")
 
 
 def test_settings_are_loaded_with_the_options_and_warned_of_once(
