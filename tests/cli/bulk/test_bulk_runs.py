@@ -198,8 +198,12 @@ def test_workers_start_when_the_input_is_long(monkeypatch: pytest.MonkeyPatch, c
     assert run(monkeypatch, 1, 1, 11, 12) == ("own1 own11 own12 ", [])
     assert run(monkeypatch, 0, 1, 11, 12, cores=1) == ("own1 own11 own12 ", [])
     assert capsys.readouterr().err == ""
+    cpu, clock = iter([3.0, 5.0]), iter([10.0, 11.0])
+    times = SimpleNamespace(process_time=lambda: next(cpu), monotonic=lambda: next(clock))
+    monkeypatch.setattr(bulk_run, "time", times)
     run(monkeypatch, 1, 1, 11, stats=True)
-    assert "           2  in all: " in capsys.readouterr().err
+    told = "           2  in all: 2 requests/s, 1 requests/CPU-s, 3.00 s CPU to load\n"
+    assert capsys.readouterr().err.endswith(told)
 
 
 def test_progress_is_shown_where_it_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
