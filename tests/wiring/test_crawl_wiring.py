@@ -364,3 +364,8 @@ def test_a_follower_is_joined_with_the_filter_here(double: Callable[..., dict[st
     assert (given[0], given[1], given[2]) == (made["fleet_folder"], settings.fleet, made["Transport"])
     assert isinstance(given[3], fleet.FilterHere)
     assert given[4:] == (COUNTERS, __version__)
+
+
+def test_a_publisher_has_keys_and_members() -> None:
+    assert fleet.members(settings_of()) is not None
+    assert fleet.signing_keys(settings_of()) is not None
