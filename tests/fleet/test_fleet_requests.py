@@ -245,7 +245,7 @@ def test_answers_that_are_refused_close_the_connection(
     connections: list[Connection], response: Response, words: str, status: int
 ) -> None:
     answers(response)
-    with pytest.raises(TransportError, match=words) as failed:
+    with pytest.raises(TransportError, match=f"^the publisher.*{words}") as failed:
         Transport("http://filter.example", "").manifest("", 5)
     assert (failed.value.status, connections[0].closed) == (status, 1)
 
@@ -261,6 +261,19 @@ def test_answers_that_are_taken(connections: list[Connection]) -> None:
     answers(Response(304, Content_Length="5"))
     assert Transport("http://filter.example", "").manifest("x", 5).status == 304
     assert [connection.closed for connection in connections] == [0] * 4
+
+
+def test_a_connection_is_closed_after_the_part_of_a_whole_file_alone(connections: list[Connection]) -> None:
+    part = {"Content_Range": "bytes 0-1/9"}
+    for response, closed in (
+        (Response(206, b"ab", closed=False, **part), 0),
+        (Response(206, b"ab", closed=True, **part), 0),
+        (Response(200, b"abc", closed=True), 0),
+        (Response(200, b"abc", closed=False), 1),
+    ):
+        answers(response)
+        assert b"".join(Transport("http://filter.example", "").span("x", 0, 2)) == b"ab"
+        assert connections[-1].closed == closed
 
 
 @pytest.mark.parametrize("fault", [OSError(5, "broken"), http.client.HTTPException(), ValueError("a\nb" + "x" * 300)])
