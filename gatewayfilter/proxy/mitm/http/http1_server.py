@@ -43,8 +43,6 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     ReceiveTrailers = RequestTrailers
     _throw_away: int | None = None
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
-    _line_ends: int = 0
-    """Bytes of line ends that came before the next request."""
     _completed: int | None = None
     """The stream whose head has come in part, while its time is limited."""
 
@@ -56,9 +54,8 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         """Reads a request head; answers 431 when it is too large, 505 when its version is none of HTTP/1."""
         # Line ends before a request (RFC 9112 §2.2): mitmproxy takes them for a request without lines and waits for more.
         if self.buf._data.startswith(_LINE_ENDS):  # noqa: SLF001  no public way to peek
-            self._line_ends += (count := count_line_ends(self.buf._data))  # noqa: SLF001
-            self.buf.maybe_extract_at_most(count)
-            if self._line_ends > MOST_BLANK_BYTES:
+            self.buf.maybe_extract_at_most(count := count_line_ends(self.buf._data))  # noqa: SLF001
+            if count > MOST_BLANK_BYTES:
                 yield commands.SendData(self.conn, self._errors.closing(Fault.BAD_REQUEST))
                 yield commands.CloseConnection(self.conn)
                 yield UnreadableRequestHook(self.context.client)
@@ -66,8 +63,6 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
                 return
         yield from self._read_head(event)
         waits = self.state == self.read_headers and len(self.buf) > 0
-        if not waits:
-            self._line_ends = 0
         if waits or self._completed is not None:
             yield from self._tell_deadlines(waits=waits)
         if self.keeps_too_much() and self.state == self.read_headers:
