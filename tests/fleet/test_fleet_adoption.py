@@ -124,7 +124,7 @@ def test_rules_of_the_publisher_are_those_of_its_groups_alone() -> None:
     assert (stores.added, stores.removed) == ([changed], [3, 4])
     for facts in ({"action": ListAction.ALLOW}, {"expires_at": 5.0}, {"enabled": False}, {"kind": EntryKind.HOST}):
         other = Stores(rules=[rule(2, ".a.example")])
-        new = replace(rule(0, ".a.example"), **facts)  # type: ignore[arg-type]
+        new = replace(rule(0, ".a.example"), **facts)
         assert (other.adopt(rules=[new]).changed, other.added, other.removed) == (
             *((2, [[new]], [2]) if "kind" in facts else (1, [[new]], [])),
         )

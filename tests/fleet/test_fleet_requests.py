@@ -106,7 +106,7 @@ def test_files_are_sent_in_chunks_until_the_follower_is_gone(publisher: Publishe
         *((b"0123", True), (b"4567", True), (b"89", True), (b"", None)),
     ]
     assert publisher.counters["fleet_bytes"] == 10
-    others = ({"type": "http.request"}, {"type": "http.disconnect"})
+    others: tuple[dict[str, object], ...] = ({"type": "http.request"}, {"type": "http.disconnect"})
     assert asyncio.run(publisher.ask(f"/blobs/{NAME}", told(*others))) == 200
     assert len(publisher.messages) < 5, "it left"
 

@@ -287,7 +287,12 @@ def test_when_reports_are_sent(publisher: Publisher) -> None:
 def test_how_long_a_follower_waits(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
     polling = publisher.follower(poll_s=60.0)
     bounds: list[tuple[float, float]] = []
-    monkeypatch.setattr(random, "uniform", lambda least, most: bounds.append((least, most)) or 1.0)
+
+    def uniform(least: float, most: float) -> float:
+        bounds.append((least, most))
+        return 1.0
+
+    monkeypatch.setattr(random, "uniform", uniform)
     for failures, fault, seconds in (
         (0, Fault.OK, 60.0),
         (1, Fault.UNREACHABLE, 120.0),

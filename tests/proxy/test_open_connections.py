@@ -35,7 +35,7 @@ class Loop:
         return SimpleNamespace(cancel=lambda: self.cancelled.append("timer"))
 
     def create_task(self, work: Any) -> Any:
-        task = SimpleNamespace(work=work, done=lambda: task.over, over=False, cancel=lambda: self.cancelled.append("task"))
+        task: Any = SimpleNamespace(work=work, done=lambda: task.over, over=False, cancel=lambda: self.cancelled.append("task"))
         self.tasks.append(task)
         return task
 

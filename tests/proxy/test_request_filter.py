@@ -69,8 +69,8 @@ class Filter:
             cast("Any", self),
             internal_pages=cast("Any", self),
             logged_in=self.logged_in,
-            usage=self.usage,
-            unblock_form=self.unblock,
+            usage=cast("Any", self.usage),
+            unblock_form=cast("Any", self.unblock),
             inspect=cast("Any", object()),
         )
         self.filter = RequestFilter(
@@ -123,7 +123,7 @@ class Filter:
 
 def flow_to(url: str = SITE, method: str = "GET", **headers: str) -> http.HTTPFlow:
     flow = tflow.tflow(req=http.Request.make(method, url))
-    flow.request.headers = http.Headers(**headers)
+    flow.request.headers = http.Headers((), **headers)
     flow.server_conn.address = None
     flow.client_conn.sni = None
     return flow
@@ -367,8 +367,13 @@ def test_how_unknown_urls_are_treated(
     unknown: str, own: UnknownAction | None, kind: type[UnknownPolicy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     treated: list[tuple[type, Verdict]] = []
+
+    def treat(self: UnknownPolicy, flow: object, request: object, verdict: Verdict) -> Verdict:
+        treated.append((type(self), verdict))
+        return ALLOW
+
     for one in (AllowUnknown, HoldUnknown, BlockUnknown, InspectUnknown):
-        monkeypatch.setattr(one, "treat", lambda self, flow, request, verdict: treated.append((type(self), verdict)) or ALLOW)
+        monkeypatch.setattr(one, "treat", treat)
     found = Filter(unknown=unknown)
     found.verdicts[SITE] = asked = replace(UNKNOWN, unknown_action=own)
     found.begin(flow_to())
@@ -505,7 +510,12 @@ def test_each_name_of_a_request_is_judged(first: Verdict, others: list[Verdict],
         return verdicts[request.url.text]
 
     settings = ProxySettings.model_validate({"unknown": "block" if every_name else "allow"})
-    addresses: Any = SimpleNamespace(verdict=lambda _, verdict: asked.append("address") or verdict)
+
+    def under_address(_: FlowRequest, verdict: Verdict) -> Verdict:
+        asked.append("address")
+        return verdict
+
+    addresses: Any = SimpleNamespace(verdict=under_address)
     judge = RequestJudge(cast("Any", SimpleNamespace(decide=decide)), addresses, settings.unknown)
     names = [Request(parse_url(url), None, ResourceType.DOCUMENT) for url in verdicts]
     request = replace(read("http://name0.example/"), request=names[0], aliases=tuple(names[1:]))

@@ -423,14 +423,14 @@ def test_what_a_redirected_connection_is_by_its_name(
         door = redirected(("192.0.2.1", 443))
         door.verdicts[HOST, ""] = verdict
         assert door.comes(HELLO) == done
-    for found, done in (
+    for found, ends in (
         (InternalAddressError(), [record(INTERNAL), *answered(UNRECOGNIZED_NAME)]),
         (OSError(111, "refused"), [record(PASS.verdict), *DROPPED]),
     ):
         door = redirected(("192.0.2.1", 443))
         door.verdicts[HOST, ""] = PASS
         door.comes(HELLO)
-        assert door.origin_is(found) == done
+        assert door.origin_is(found) == ends
         assert door.counters["origin_errors"] == int(not isinstance(found, InternalAddressError))
     for data in (CONNECT, b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"):
         assert redirected(("192.0.2.1", 443)).comes(data) == GIVEN

@@ -174,6 +174,7 @@ def test_origins_share_a_context_and_are_verified_by_their_name(setup: Setup, mo
 def test_the_protocols_that_an_origin_is_offered(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     setup.server()
     offered: list[object] = []
+    expected: object
     monkeypatch.setattr(SSL.Connection, "set_alpn_protos", lambda made, protocols: offered.append(protocols))
     for own, of_client, expected in (
         ((H1,), (H2,), [H1]),
@@ -295,7 +296,7 @@ def test_whose_sessions_are_not_kept(setup: Setup) -> None:
     made = Made()
     server = established(setup, made, Sharing(None, may_adopt=True, adopted=adopted))
     assert setup.addon._sessions[PEER] == _Resumable(5.0, cast("Any", made))
-    assert setup.addon._open == {server.id: (PEER, made, 5.0)}
+    assert dict[str, object](setup.addon._open) == {server.id: (PEER, made, 5.0)}
 
 
 def test_a_connection_is_left_to_the_pool_once(setup: Setup) -> None:
@@ -330,11 +331,16 @@ def test_an_origin_that_has_http2_alone_is_noted_by_its_failure(setup: Setup) ->
 def test_the_name_that_is_verified(name: str, sent: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
     context = SSL.Context(SSL.TLS_METHOD)
     asked: list[tuple[str, int]] = []
+
+    def accept(kind: str, size: int) -> int:
+        asked.append((kind, size))
+        return 1
+
     lib = SimpleNamespace(
         SSL_get0_param=tls_config._lib.SSL_get0_param,
-        X509_VERIFY_PARAM_set_hostflags=lambda param, flags: asked.append(("flags", flags)),
-        X509_VERIFY_PARAM_set1_host=lambda param, encoded, size: asked.append(("host", size)) or 1,
-        X509_VERIFY_PARAM_set1_ip=lambda param, packed, size: asked.append(("ip", size)) or 1,
+        X509_VERIFY_PARAM_set_hostflags=lambda param, flags: accept("flags", flags),
+        X509_VERIFY_PARAM_set1_host=lambda param, encoded, size: accept("host", size),
+        X509_VERIFY_PARAM_set1_ip=lambda param, packed, size: accept("ip", size),
     )
     monkeypatch.setattr(tls_config, "_lib", lib)
     made = SSL.Connection(context)

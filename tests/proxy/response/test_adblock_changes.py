@@ -82,7 +82,7 @@ class Changed:
         self.told: list[Verdict] = []
         self.changes = self.with_settings(FilterSettings())
         self.flow = tflow.tflow(req=http.Request.make(method, url))
-        self.flow.request.headers = http.Headers(**sent)
+        self.flow.request.headers = http.Headers((), **sent)
         self.request = Request(parse_url(url), None, kind, method, "10.0.0.5")
 
     def with_settings(self, settings: FilterSettings) -> TrafficChanges:
@@ -441,7 +441,7 @@ def test_a_text_that_is_too_long_to_be_changed_is_counted(monkeypatch: pytest.Mo
         (404, {}, False, False),
     ],
 )
-def test_which_downloads_are_judged(status: int, sent: dict[str, str], *, judged: bool, place: bool) -> None:
+def test_which_downloads_are_judged(status: int, sent: dict[str, Any], *, judged: bool, place: bool) -> None:
     rules, head = (
         Downloads(),
         {"content-disposition": "inline", "content-encoding": "br", "content-range": "bytes 5-8/9", "x": "y"},

@@ -60,7 +60,12 @@ def test_redirected_connections_to_an_address_of_the_name(monkeypatch: pytest.Mo
     known: list[Any] = [(2, 1, 6, "", ("10.0.0.8", 80)), (2, 1, 6, "", ("10.0.0.9", 80))]
     asked: list[tuple[object, ...]] = []
     monkeypatch.setattr(origin_name, "get_running_loop", lambda: "loop")
-    monkeypatch.setattr(origin_name, "known_addresses", lambda *arguments: asked.append(arguments) or known)
+
+    def addresses(*arguments: object) -> object:
+        asked.append(arguments)
+        return known
+
+    monkeypatch.setattr(origin_name, "known_addresses", addresses)
     request = read_flow(flow_to())
     flow = flow_to()
     flow.server_conn = Server(address=("10.0.0.9", 80))

@@ -67,7 +67,7 @@ class Pipeline:
         counter = SimpleNamespace(
             response=lambda request, verdict, started: self.done.append(("count", request.url.text, verdict))
         )
-        traffic = SimpleNamespace(after=lambda flow, request: self.done.append(("change",)) or self.after)
+        traffic = SimpleNamespace(after=self._change)
         reporter = SimpleNamespace(
             queue_page=lambda request: self.done.append(("queue",)),
             queue_html=lambda request, kind: self.done.append(("queue html", kind)),
@@ -81,6 +81,10 @@ class Pipeline:
             self.settings, services, self.answerer, self.counter, self.counters,
             changes=cast("Any", traffic) if changes else None, reporter=self.reporter,
         )  # fmt: skip
+
+    def _change(self, flow: http.HTTPFlow, request: Request) -> Verdict | None:
+        self.done.append(("change",))
+        return self.after
 
     def passed(self, page: PassedResponse) -> bool:
         self.copied.append(page)
@@ -121,7 +125,7 @@ def flow_to(
     **sent: str,
 ) -> http.HTTPFlow:
     flow = tflow.tflow(req=http.Request.make(method, url))
-    flow.request.headers = http.Headers(**({"sec_fetch_dest": "document"} | sent))
+    flow.request.headers = http.Headers((), **({"sec_fetch_dest": "document"} | sent))
     flow.client_conn.sni = None
     flow.server_conn = Server(address=(flow.request.host, flow.request.port))
     flow.server_conn.peername = (peer, 80)
@@ -255,7 +259,7 @@ def test_nothing_is_copied_once_a_connection_has_carried_a_body() -> None:
         ("http://10.0.0.1/", {}, True),
     ],
 )
-def test_behind_a_parent_the_url_says_where_a_page_comes_from(url: str, fields: dict[str, str], *, public: bool) -> None:
+def test_behind_a_parent_the_url_says_where_a_page_comes_from(url: str, fields: dict[str, Any], *, public: bool) -> None:
     found = Pipeline(mode="upstream:http://parent.example:3128", changes=False)
     assert found.begin(flow_to(url, peer="192.168.0.1", **fields)) == ([] if public else [("queue",)])
 

@@ -22,6 +22,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseProtocolError,
 )
 
+from gatewayfilter.proxy.listener.protocol_detection import MOST_BLANK_BYTES
 from gatewayfilter.proxy.mitm.hooks import HeadBegunHook, HeadDoneHook, Http2NeededHook, UnreadableRequestHook
 from gatewayfilter.proxy.mitm.http import head_budget, http1_bounds, http1_client, http1_server
 from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
@@ -71,7 +72,7 @@ class Origin:
         self.happens(events.Start())
 
     def happens(self, event: events.Event) -> list[object]:
-        self.last = list(self.side.handle_event(event))
+        self.last: list[Any] = list(self.side.handle_event(event))
         return told(self.last)
 
     def comes(self, data: bytes) -> list[object]:
@@ -82,10 +83,10 @@ class Origin:
         return self.happens(events.ConnectionClosed(self.conn))
 
     def asks(
-        self, method: str = "GET", stream: int = 1, *, body: bool = False, version: str = "HTTP/1.1", **fields: str
+        self, method: str = "GET", stream: int = 1, *, body: bool = False, version: str = "HTTP/1.1", **fields: Any
     ) -> list[object]:
         request = http.Request.make(method, "http://site.example/x")
-        request.headers = http.Headers(**fields)
+        request.headers = http.Headers((), **fields)
         request.http_version = version
         if version != "HTTP/1.1":
             request.authority = "site.example"
@@ -105,9 +106,9 @@ class Origin:
 
 def test_a_request_is_answered_and_the_next_one_takes_its_place() -> None:
     origin = Origin()
-    assert not origin.side.has_answered
+    sides = [origin.side.has_answered]
     assert origin.asks(host="site.example") == [b"GET /x HTTP/1.1\r\nhost: site.example\r\n\r\n"]
-    assert origin.side.has_answered
+    assert [*sides, origin.side.has_answered] == [False, True]
     assert origin.comes(OK) == ["ResponseHeaders", "ResponseData", "ResponseEndOfMessage"]
     assert origin.asks(stream=3, host="b")[0] == b"GET /x HTTP/1.1\r\nhost: b\r\n\r\n"
     assert origin.comes(OK[:9]) == []
@@ -185,7 +186,7 @@ SETTINGS = b"\0\0\x12\4\0\0\0\0\0"
 def test_an_origin_that_answers_by_http2() -> None:
     for method, body, again in (("GET", False, True), ("POST", False, False), ("GET", True, False)):
         origin = Origin(tls=True)
-        origin.asks(method, body=body, **({"content_length": "5"} if body else {}))
+        origin.asks(method, body=body, **dict[str, Any]({"content_length": "5"} if body else {}))
         assert origin.comes(SETTINGS[:8]) == []
         assert origin.comes(SETTINGS[8:]) == [
             *("Http2NeededHook", "closed", "ConnectionWasStale" if again else "ResponseProtocolError"),
@@ -249,7 +250,12 @@ def test_interim_answers_are_passed_over_within_a_bound(monkeypatch: pytest.Monk
 def test_early_hints_go_to_a_client_that_waits_for_them() -> None:
     origin, hinted = Origin(), list[Any]()
     client = object.__new__(GatewayHttp1Server)
-    client.send_hints = lambda stream, links: hinted.append((stream, list(links))) or iter(())  # type: ignore[assignment, method-assign, func-returns-value]
+
+    def send_hints(stream: int, links: list[bytes]) -> list[commands.Command]:
+        hinted.append((stream, list(links)))
+        return []
+
+    vars(client)["send_hints"] = send_hints
     top: Any = object.__new__(HttpLayer)
     top.context, top.connections = origin.context, {origin.context.client: client}
     hint = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX: y\r\nLINK:</b> \r\n\r\n"
@@ -324,6 +330,7 @@ def test_chunks_that_came_together_are_one_piece() -> None:
 
 
 def test_trailers_of_a_request_follow_its_last_chunk() -> None:
+    fields: dict[str, Any]
     for fields, last in (({"transfer_encoding": "chunked"}, b"0\r\nX-Sum: 7\r\nY: z\r\n\r\n"), ({"content_length": "1"}, None)):
         origin = Origin()
         origin.asks("POST", body=True, **fields)
@@ -355,7 +362,7 @@ class Visitor:
         self.happens(events.Start())
 
     def happens(self, event: events.Event) -> list[object]:
-        self.last = list(self.side.handle_event(event))
+        self.last: list[Any] = list(self.side.handle_event(event))
         return told(self.last)
 
     def comes(self, data: bytes) -> list[object]:
@@ -363,7 +370,7 @@ class Visitor:
 
     def answer(self, status: int = 200, version: str = "HTTP/1.1", **fields: str) -> bytes:
         response = http.Response.make(status)
-        response.headers, response.http_version = http.Headers(**fields), version
+        response.headers, response.http_version = http.Headers((), **fields), version
         self.response = response
         (sent,) = self.happens(ResponseHeaders(self.side.stream_id or 0, response, end_stream=False))
         assert isinstance(sent, bytes)
@@ -382,7 +389,7 @@ def test_line_ends_before_a_request_are_passed_over_within_a_bound() -> None:
     assert visitor.comes(b"\r\n\r\n") == []
     assert visitor.comes(b"\n" + GET) == ["RequestHeaders", "RequestEndOfMessage"]
     many = Visitor()
-    most = http1_server.MOST_BLANK_BYTES
+    most = MOST_BLANK_BYTES
     assert many.comes(b"\n" * most) == []
     page, *rest = many.comes(b"\n" * (most + 1))
     assert (page[:12], rest) == (b"HTTP/1.1 400", ["closed", "UnreadableRequestHook"])  # type: ignore[index]
@@ -521,7 +528,12 @@ def test_an_upload_that_is_ahead_of_its_stream_is_noted(monkeypatch: pytest.Monk
 
 def test_what_upgrades_of_an_answer_need() -> None:
     key, accept = "dGhlIHNhbXBsZSBub25jZQ==", b"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
-    asked = {"connection": "Upgrade", "upgrade": "websocket", "sec_websocket_key": key, "sec_websocket_version": "13"}
+    asked: dict[str, Any] = {
+        "connection": "Upgrade",
+        "upgrade": "websocket",
+        "sec_websocket_key": key,
+        "sec_websocket_version": "13",
+    }
     answer = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + accept
     origin = Origin()
     origin.asks(**asked)
