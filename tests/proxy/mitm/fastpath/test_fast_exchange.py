@@ -140,7 +140,7 @@ def test_an_exchange_leaves_both_connections_idle(layers: Layers) -> None:
     assert (stream.client_state, stream.server_state) == (stream.state_uninitialized, stream.state_uninitialized)
     assert (stream.plain_request, stream.plain_response, "flow" in vars(stream)) == (None, None, False)
     assert layers.asks() == SENT
-    assert (layers.stream is stream, stream.stream_id, layers.http.spare) == (True, 3, None)
+    assert (layers.stream is stream, stream.stream_id, vars(layers.http)["spare"]) == (True, 3, None)
 
 
 def test_answers_without_a_body(layers: Layers) -> None:
@@ -444,7 +444,11 @@ def test_what_a_hook_does_with_a_whole_response_takes_the_slow_path(layers: Laye
 
 
 def test_a_body_that_a_hook_puts_into_an_empty_response(layers: Layers) -> None:
-    layers.deeds["response"] = lambda flow: setattr(flow.response.data, "content", b"x")
+    def act(flow: http.HTTPFlow) -> None:
+        assert flow.response is not None
+        flow.response.data.content = b"x"
+
+    layers.deeds["response"] = act
     layers.asks()
     assert layers.answers(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == "slow"
 

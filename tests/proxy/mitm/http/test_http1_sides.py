@@ -330,8 +330,11 @@ def test_chunks_that_came_together_are_one_piece() -> None:
 
 
 def test_trailers_of_a_request_follow_its_last_chunk() -> None:
-    fields: dict[str, Any]
-    for fields, last in (({"transfer_encoding": "chunked"}, b"0\r\nX-Sum: 7\r\nY: z\r\n\r\n"), ({"content_length": "1"}, None)):
+    cases: list[tuple[dict[str, Any], bytes | None]] = [
+        ({"transfer_encoding": "chunked"}, b"0\r\nX-Sum: 7\r\nY: z\r\n\r\n"),
+        ({"content_length": "1"}, None),
+    ]
+    for fields, last in cases:
         origin = Origin()
         origin.asks("POST", body=True, **fields)
         origin.happens(RequestData(1, b"a"))
