@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet import download, export, members
 from gatewayfilter.fleet.bundle import shared_bundle
@@ -400,3 +401,17 @@ def test_what_travels(share: tuple[Shared, ...], rules: set[str], items: set[str
     found = shared_bundle(known, household, FleetSettings(share=share))
     assert {one.pattern for one in found.rules} == rules
     assert {item.name for item in found.items} == items
+
+
+def test_a_snapshot_that_is_damaged_inside_is_thrown_away(publisher: Publisher, tmp_path: Path) -> None:
+    source = publisher.snapshots.current()
+    assert source is not None
+    path, whole = tmp_path / "x.part", bytearray(source.read_bytes())
+    path.write_bytes(whole)
+    _try_out(path)
+    table = read_sections(bytes(whole))["blacklist"]
+    whole[table.offset + table.length - 1] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(ContentError, match="is as signed, but cannot be used"):
+        _try_out(path)
+    assert not path.exists()
