@@ -324,8 +324,15 @@ class Http:
         list(self.server.handle_event(events.Start()))
         self.layer.connections = {client: self.server}
         self.slow: list[Any] = []
-        self.layer.run_steps = lambda steps, *_: self.slow.append([one for one, _ in steps]) or iter(())  # type: ignore[method-assign, func-returns-value]
-        self.layer.handle_event = lambda event: self.slow.append(event) or iter(())  # type: ignore[method-assign, func-returns-value, assignment]
+        vars(self.layer).update(run_steps=self._steps, handle_event=self._event)
+
+    def _steps(self, steps: list[Any], *_: object) -> Iterator[commands.Command]:
+        self.slow.append([one for one, _ in steps])
+        return iter(())
+
+    def _event(self, event: events.Event) -> Iterator[commands.Command]:
+        self.slow.append(event)
+        return iter(())
 
     def origin(self) -> tuple[Server, GatewayHttp1Client]:
         server = Server(address=("site.example", 443))
