@@ -233,13 +233,13 @@ def test_nobody_is_redirected_in_circles(monkeypatch: pytest.MonkeyPatch) -> Non
     assert changed.before(url=there, redirect=True)[0] is not None, "of another client"
     assert redirected(9.75) is False, "the time begins anew"
     assert redirected(0.25) is True
-    monkeypatch.setattr(adblock_modifiers, "_MOST_REDIRECTED", 2)
+    monkeypatch.setattr(adblock_modifiers, "_MOST_REDIRECTED", 3)
     changed = Changed()
-    for url in (there, "http://site.example/c", there, "http://site.example/d"):
+    for url in (there, "http://site.example/c", there, "http://site.example/d", "http://site.example/e"):
         changed.before(url=url, redirect=True)
     assert redirected(0.0) is False, "the one that was longest ago is forgotten"
-    changed.before(url="http://site.example/e", redirect=True)
-    changed.before(url="http://site.example/f", redirect=True)
+    for name in "fgh":
+        changed.before(url=f"http://site.example/{name}", redirect=True)
     assert redirected(0.0) is True
 
 

@@ -21,11 +21,14 @@ from OpenSSL import SSL
 
 from gatewayfilter.proxy.mitm.fastpath import tls_path
 from gatewayfilter.proxy.mitm.fastpath.context import FastPathContext
+from gatewayfilter.proxy.mitm.fastpath.http2.exchange import Taken
 from gatewayfilter.proxy.mitm.fastpath.http_layer import FastHttpLayer
 from gatewayfilter.proxy.mitm.fastpath.tls_path import awaits_nothing, deliver, deliver_http, holds_data
 from gatewayfilter.proxy.mitm.http.error_answers import ErrorAnswers
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
+from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
+from gatewayfilter.proxy.mitm.http.http2_server import GatewayHttp2Server
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
 GET = b"GET http://site.example/x HTTP/1.1\r\nHost: site.example\r\n\r\n"
@@ -456,3 +459,111 @@ def test_which_clients_await_nothing(contexts: tuple[SSL.Context, SSL.Context]) 
         other = Http()
         change(other)
         assert not awaits_nothing(other.layer)
+
+
+def test_an_undecided_layer_is_chosen_and_gets_the_data(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    chosen: list[Any] = [tunnel.inner]
+
+    def choose(undecided: layer.Layer, event: events.DataReceived) -> Any:
+        asked.append(undecided)
+        return chosen[0]
+
+    monkeypatch.setattr(tls_path, "choose", choose)
+    undecided = layer.NextLayer(tunnel.context)
+    event = events.DataReceived(tunnel.conn, b"first")
+    list(deliver(undecided, event))
+    assert (asked, tunnel.inner.seen) == ([undecided], [b"first"])
+    chosen[0] = [commands.SendData(tunnel.conn, b"refused")]
+    assert deliver(undecided, event) is chosen[0]
+    list(deliver(tunnel.inner, event))
+    assert (len(asked), tunnel.inner.seen) == (2, [b"first", b"first"])
+
+
+def test_data_of_a_tunnel_goes_to_what_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    http = Http()
+    inner = Inner(http.context)
+    stream = SimpleNamespace(child_layer=inner, stream_id=1, context=http.context)
+    client, (plain, side) = http.context.client, http.origin()
+    http.layer.connections[plain] = side
+    vars(http.layer)["tunnel_of"] = lambda handler, event: stream
+    assert http.comes(client, b"x") == "slow"
+    assert (inner.seen, len(http.slow)) == ([], 1), "the first bytes are the head of a request"
+    http.server.state = http.server.passthrough
+    assert (http.comes(client, b"x"), http.slow) == ("slow", [[stream]])
+    sent = [commands.SendData(plain, b"y")]
+    monkeypatch.setattr(tls_path, "deliver", lambda top, event: sent if top is inner else None)
+    assert http.comes(client, b"x") == [(plain, b"y")]
+
+
+class Http2(Http):
+    """The same with a client by HTTP/2, of which `taken` is what the fast path makes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.server2: Any = object.__new__(GatewayHttp2Server)
+        self.client2: Any = object.__new__(PatientHttp2Client)
+        self.server2._paused = self.client2._paused = None
+        self.layer.connections[self.context.client] = self.server2
+        self.taken: Any = None
+        self.asked: list[object] = []
+        for name in ("take_from_client", "take_from_origin"):
+            monkeypatch.setattr(tls_path, name, self._taker(name))
+
+    def _taker(self, name: str) -> Any:
+        def taker(http: object, side: object, data: bytes) -> Any:
+            self.asked.append((name, side, data))
+            return self.taken
+
+        return taker
+
+
+def test_frames_of_clients_and_origins(monkeypatch: pytest.MonkeyPatch) -> None:
+    http = Http2(monkeypatch)
+    client, origin = http.context.client, Server(address=("site.example", 80))
+    http.layer.connections[origin] = http.client2
+    vars(http.layer)["tunnel_of"] = lambda handler, event: None
+    for connection, name, side in ((client, "take_from_client", http.server2), (origin, "take_from_origin", http.client2)):
+        http.taken = None
+        assert (http.comes(connection, b"frames"), http.asked.pop()) == ("slow", (name, side, b"frames"))
+        assert isinstance(http.slow[0], events.DataReceived)
+        http.taken = Taken([commands.SendData(client, b"a")], None, b"")
+        assert (http.comes(connection, b"frames"), http.slow) == ([(client, b"a")], [])
+        later = commands.SendData(client, b"later")
+        for slow, rest in ((None, b"rest"), ([later], b""), ([later], b"rest")):
+            http.taken, made = Taken([commands.SendData(client, b"a")], cast("Any", slow), rest), list[Any]()
+            http.slow.clear()
+            found = deliver_http(http.layer, events.DataReceived(connection, b"frames"))
+            assert not isinstance(found, list)
+            made += found
+            assert [one.data for one in made] == [b"a", *([b"later"] if slow else [])]
+            assert [one.data for one in http.slow] == ([b"rest"] if rest else [])
+
+
+def test_frames_of_an_origin_by_tls(contexts: tuple[SSL.Context, SSL.Context], monkeypatch: pytest.MonkeyPatch) -> None:
+    http = Http2(monkeypatch)
+    client, conn = http.context.client, Server(address=("site.example", 443))
+    pair, context = Pair(contexts, ours_is_server=False), http.context.fork()
+    context.server = conn
+    tls: Any = ServerTLSLayer(context)
+    tls.tls, tls.tunnel_state, tls.child_layer = pair.ours, TunnelState.OPEN, http.client2
+    http.layer.connections[conn] = tls
+    vars(http.layer)["tunnel_of"] = lambda handler, event: None
+
+    def came(data: bytes) -> list[tuple[object, bytes]]:
+        http.slow.clear()
+        found = deliver_http(http.layer, events.DataReceived(conn, pair.sealed(data)))
+        made: list[Any] = list(found)
+        return [(one.connection, pair.opened(one.data) if one.connection is conn else one.data) for one in made]
+
+    tls.tls.sendall(b"waits")
+    assert (came(b"frames"), http.slow) == ([(conn, b"waits")], [[tls]])
+    assert http.asked.pop() == ("take_from_origin", http.client2, b"frames")
+    tls.tls.sendall(b"waits")
+    http.taken = Taken([commands.SendData(client, b"a"), commands.SendData(conn, b"b")], None, b"")
+    assert (came(b"frames"), http.slow) == ([(conn, b"waits"), (client, b"a"), (conn, b"b")], [])
+    later = commands.SendData(client, b"later")
+    for slow, rest in ((None, b"rest"), ([later], b""), ([later], b"rest")):
+        http.taken = Taken([commands.SendData(client, b"a")], cast("Any", slow), rest)
+        assert came(b"frames") == [(client, b"a"), *([(client, b"later")] if slow else [])]
+        assert http.slow == ([[tls]] if rest else [])
