@@ -1,0 +1,116 @@
+"""A download block by block: what is at hand is copied, the rest is fetched in runs, and each block is verified."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
+from gatewayfilter.fleet import export
+from gatewayfilter.fleet.blocks import file_digest
+from gatewayfilter.fleet.download import ContentError, DiskError, Download, runs_of
+from gatewayfilter.fleet.export import part_of
+from gatewayfilter.fleet.manifest import SnapshotPart, spans_of
+from gatewayfilter.fleet.transport import Transport, TransportError
+from gatewayfilter.model import ListAction, Source
+
+
+class Spans(Transport):
+    """Sends parts of a file in small pieces; ends after `most` bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__("http://127.0.0.1:9", "")
+        self.data, self.asked = data, list[tuple[int, int]]()
+        self.most = len(data)
+
+    def span(self, name: str, begin: int, length: int) -> Iterator[bytes]:
+        self.asked.append((begin, length))
+        for at in range(begin, begin + length, 700):
+            if self.most <= 0:
+                raise TransportError("the transfer was cut off")
+            self.most -= 700
+            yield self.data[at : min(at + 700, begin + length)]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    builder = SnapshotBuilder(created_at=1.0)
+    builder.add_keys(
+        builder.add_source(Source("ads", ListAction.BLOCK, "ads")), [f".host-{number}.example" for number in range(900)]
+    )
+    path = tmp_path / "source"
+    path.write_bytes(builder.build())
+    return path
+
+
+@pytest.fixture
+def part(source: Path, monkeypatch: pytest.MonkeyPatch) -> SnapshotPart:
+    """With blocks of 4 KB."""
+    spans = export.spans
+    monkeypatch.setattr(export, "BLOCK_BYTES", 4_096)
+    monkeypatch.setattr(export, "spans", lambda segments: spans(segments, 4_096))
+    return part_of(source, file_digest(source).hex(), 1.0)
+
+
+def test_everything_is_fetched_once(source: Path, part: SnapshotPart, tmp_path: Path) -> None:
+    transport = Spans(source.read_bytes())
+    found = Download(tmp_path / "in", part, ()).fetch(transport)
+    assert (found.path.read_bytes(), found.fetched + found.reused) == (transport.data, part.size)
+    assert sum(length for _, length in transport.asked) == found.fetched > part.size // 2
+    assert (tmp_path / "in").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_at_hand_is_not_fetched(source: Path, part: SnapshotPart, tmp_path: Path) -> None:
+    transport = Spans(source.read_bytes())
+    found = Download(tmp_path / "in", part, (tmp_path / "none", source)).fetch(transport)
+    assert (found.path.read_bytes(), found.fetched, found.reused, transport.asked) == (transport.data, 0, part.size, [])
+    spans = spans_of(part)
+    (begin, length), (last, rest) = spans[len(spans) // 2], spans[-1]
+    damaged = bytearray(transport.data)
+    for at in (begin + length - 1, last):
+        damaged[at] ^= 1
+    (tmp_path / "damaged").write_bytes(damaged)
+    once = Download(tmp_path / "other", part, (tmp_path / "damaged",)).fetch(transport)
+    assert (once.path.read_bytes(), transport.asked) == (transport.data, [(begin, length), (last, rest)])
+    assert (once.fetched, once.reused) == (length + rest, part.size - length - rest)
+
+
+def test_a_cut_transfer_goes_on_where_it_ended(source: Path, part: SnapshotPart, tmp_path: Path) -> None:
+    transport = Spans(source.read_bytes())
+    transport.most = 10_000
+    with pytest.raises(TransportError):
+        Download(tmp_path / "in", part, ()).fetch(transport)
+    transport.most = part.size * 2
+    again = Download(tmp_path / "in", part, ()).fetch(transport)
+    whole = Download(tmp_path / "other", part, ()).fetch(Spans(transport.data))
+    assert (again.path.read_bytes(), 0 < again.fetched <= whole.fetched - 4_096) == (transport.data, True)
+
+
+def test_blocks_that_are_not_as_signed_are_refused(source: Path, part: SnapshotPart, tmp_path: Path) -> None:
+    damaged = bytearray(source.read_bytes())
+    begin, _ = spans_of(part)[1]
+    damaged[begin] ^= 1
+    with pytest.raises(ContentError, match=r"^block 1 of the snapshot is not as signed$"):
+        Download(tmp_path / "in", part, ()).fetch(Spans(bytes(damaged)))
+    whole = Spans(source.read_bytes())
+    with pytest.raises(ContentError, match="the whole is not"):
+        Download(tmp_path / "in", replace(part, name="0" * 64), (source,)).fetch(whole)
+    assert list((tmp_path / "in").iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(DiskError, match=r"^cannot store the publisher's snapshot: (Not a directory|File exists)$"):
+        Download(tmp_path / "file", part, ()).fetch(whole)
+
+
+@pytest.mark.parametrize(
+    ("missing", "runs"),
+    [
+        ([], []),
+        ([5], [range(5, 6)]),
+        ([1, 2, 3], [range(1, 4)]),
+        ([1, 3], [range(1, 2), range(3, 4)]),
+        ([0, 1, 5, 6, 9], [range(2), range(5, 7), range(9, 10)]),
+    ],
+)
+def test_neighbours_are_fetched_together(missing: list[int], runs: list[range]) -> None:
+    assert runs_of(missing) == runs
