@@ -8,7 +8,7 @@ import pytest
 
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.fleet import export
-from gatewayfilter.fleet.blocks import file_digest
+from gatewayfilter.fleet.blocks import file_digest, spans
 from gatewayfilter.fleet.download import ContentError, DiskError, Download, runs_of
 from gatewayfilter.fleet.export import part_of
 from gatewayfilter.fleet.manifest import SnapshotPart, spans_of
@@ -47,7 +47,6 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def part(source: Path, monkeypatch: pytest.MonkeyPatch) -> SnapshotPart:
     """With blocks of 4 KB."""
-    spans = export.spans
     monkeypatch.setattr(export, "BLOCK_BYTES", 4_096)
     monkeypatch.setattr(export, "spans", lambda segments: spans(segments, 4_096))
     return part_of(source, file_digest(source).hex(), 1.0)
