@@ -169,6 +169,15 @@ def test_allowed_and_blocked_requests() -> None:
     assert found.counters.as_dict() == {}
 
 
+def test_a_block_under_another_name_is_a_block() -> None:
+    for verdict, done in ((BLOCK, [("block", BLOCK)]), (ALLOW, [])):
+        found, flow = Filter(), flow_to("https://x/p", host="fine.example")
+        flow.server_conn.address, flow.request.data.host = ("other.example", 443), "other.example"
+        found.verdicts["https://other.example/p"] = verdict
+        found.begin(flow)
+        assert (found.done, found.counted) == (done, [("https://fine.example/p", verdict)])
+
+
 def test_what_is_kept_of_a_request_for_its_response() -> None:
     for changes, method, verdict, kept in (
         (False, "GET", ALLOW, None),
