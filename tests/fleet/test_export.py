@@ -7,14 +7,29 @@ from typing import Any
 
 import pytest
 
+from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet import export
 from gatewayfilter.fleet.bundle import Bundle
 from gatewayfilter.fleet.export import Exporter
+from gatewayfilter.fleet.keys import SigningKeys
 from gatewayfilter.settings import FleetSettings, Shared
-from tests.fleet.fleet_fakes import Publisher, publish_hosts
+from tests.fleet.fleet_fakes import publish_hosts
 
 HOSTS = [f"host-{number}.example" for number in range(50)]
+
+
+class Publisher:
+    """A publisher without a database."""
+
+    def __init__(self, home: Path) -> None:
+        self.snapshots, self.folder = SnapshotFolder(home / "snapshots"), home / "export"
+        self.settings, self.now = FleetSettings(), 1_800_000_000.0
+        self.keys = SigningKeys((b"1" * 32,))
+
+    def export(self, bundle: Bundle | None = None) -> bool:
+        self.now += 1
+        return Exporter(self.folder, self.snapshots, self.settings, lambda: self.now).export(bundle or Bundle(), self.keys)
 
 
 @pytest.fixture
@@ -98,7 +113,7 @@ def test_what_makes_another_export(publisher: Publisher, written: list[str]) -> 
     publisher.settings = FleetSettings(valid_h=2.0)
     publisher.export()
     assert (expires, manifest(publisher)["expires_at"]) == (None, publisher.now + 7_200)
-    publisher.signing = publisher.keys.rotate()
+    publisher.keys = SigningKeys((b"1" * 32, b"2" * 32))
     assert publisher.export()
     assert len(manifest(publisher)["keys"]) == 2
     assert len(set(written)) == 1
@@ -109,7 +124,8 @@ def test_without_a_snapshot_or_a_folder_nothing_is_exported(tmp_path: Path) -> N
     with pytest.raises(FleetError, match="there is no snapshot to export yet"):
         empty.export()
     publish_hosts(empty.snapshots, HOSTS)
-    empty.folder = tmp_path / "signing.key" / "export"
+    (tmp_path / "file").touch()
+    empty.folder = tmp_path / "file" / "export"
     with pytest.raises(FleetError, match=r"^cannot export to .*: Not a directory$"):
         empty.export()
     current = empty.snapshots.current()

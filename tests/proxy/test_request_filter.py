@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from gatewayfilter.interfaces import InternalAnswer, InternalRequest
 from gatewayfilter.model import UNBLOCK_PATH, Action, Reason, Request, ResourceType, UnknownAction, Verdict
 from gatewayfilter.proxy import request_filter, unknown_policy
 from gatewayfilter.proxy.filter_services import FilterServices
+from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
 from gatewayfilter.proxy.request.pending_flow import PENDING, PendingFlow
 from gatewayfilter.proxy.request.request_judge import RequestJudge
@@ -26,6 +28,13 @@ from gatewayfilter.urls import Url, parse_url
 ALLOW, BLOCK = Verdict(Action.ALLOW, Reason.WHITELIST), Verdict(Action.BLOCK, Reason.BLACKLIST)
 MANUAL, UNKNOWN = Verdict(Action.ALLOW, Reason.MANUAL_ALLOW), Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
 SITE = "http://site.example/page"
+PAGES = BlockPages()
+
+
+@cache
+def _settings(**proxy: Any) -> Settings:
+    """Returns settings, which are read once: that takes longer than these tests."""
+    return Settings(proxy=ProxySettings.model_validate(proxy))
 
 
 class Form:
@@ -72,9 +81,10 @@ class Filter:
             usage=cast("Any", self.usage),
             unblock_form=cast("Any", self.unblock),
             inspect=cast("Any", object()),
+            pages=PAGES,
         )
         self.filter = RequestFilter(
-            Settings(proxy=ProxySettings.model_validate(proxy)),
+            _settings(**proxy),
             self.services,
             cast("Any", answerer),
             cast("Any", counter),

@@ -25,7 +25,7 @@ from tests.proxy.connection_fakes import client_hello
 
 PASS = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.SPLICELIST))
 DENY = HostVerdict(HostAction.DENY, Verdict(Action.BLOCK, Reason.BLACKLIST), shows_page=False)
-HELLO = client_hello("site.example")
+PAGES, HELLO = BlockPages(), client_hello("site.example")
 HOST = "site.example"
 CONNECT = b"CONNECT site.example:443 HTTP/1.1\r\nHost: site.example\r\n\r\n"
 
@@ -98,7 +98,7 @@ class Door:
             can_splice=can_splice,
             user_of=lambda authorization: authorization.removeprefix("Basic "),
             admits=lambda authorization, address: self.admitted and address == "10.0.0.2",
-            pages=BlockPages(),
+            pages=PAGES,
             hand_over=lambda one: note("handed over"),
             closed=lambda address: note(("closed", address)),
         )

@@ -16,6 +16,8 @@ from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.tunnel.poller import READ
 from gatewayfilter.telemetry import Counters
 
+PAGES = BlockPages()
+
 
 class Handshake:
     """A connection in its handshake."""
@@ -97,7 +99,7 @@ class Door:
         self.listener = Listener(
             mode, handlers, cast("Any", None), relays, cast("Any", self.dialer),
             admission=Admission(lambda text: text, lambda authorization, address: self.admits),
-            limits=Limits(7.0, most, most_of_one), pages=BlockPages(),
+            limits=Limits(7.0, most, most_of_one), pages=PAGES,
         )  # fmt: skip
         self.services = self.listener._services
 

@@ -23,6 +23,7 @@ from gatewayfilter.telemetry import Counters
 
 AT = ("site.example", 80)
 PEER = ("192.0.2.1", 80)
+OPTIONS = Options()
 
 
 class Transport(asyncio.Transport):
@@ -78,7 +79,7 @@ class Held:
         self.server = Server(address=AT)
         self.server.peername, self.server.state, self.server.tls = peer, ConnectionState.OPEN, tls
         self.transport = Transport(peer)
-        context = Context(Client(peername=("10.0.0.2", 5), sockname=("10.0.0.1", 8080)), Options())
+        context = Context(Client(peername=("10.0.0.2", 5), sockname=("10.0.0.1", 8080)), OPTIONS)
         context.server = self.server
         self.http = GatewayHttp1Client.idle(context)
         self.made = object() if tls else None

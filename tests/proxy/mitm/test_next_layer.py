@@ -18,6 +18,7 @@ from gatewayfilter.proxy.mitm.hooks import UnreadableRequestHook
 from gatewayfilter.proxy.mitm.next_layer import NextLayer, RefusalLayer
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
+OPTIONS, PAGES = Options(), BlockPages()
 HELLO = bytes.fromhex("16030100c8010000c40303")
 HTTP1, HTTP2, NEITHER, UNDECIDED = b"GET / HTTP/1.1\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"SSH-2.0-x\r\n", b"P"
 
@@ -36,7 +37,7 @@ class Chooser:
         deadlines = SimpleNamespace(
             begin_hello=lambda client: self.done.append("begin"), lift=lambda client: self.done.append("lift")
         )
-        self.chooser = NextLayer(cast("Any", tunnels), cast("Any", deadlines), BlockPages())
+        self.chooser = NextLayer(cast("Any", tunnels), cast("Any", deadlines), PAGES)
 
     def _admits(self, client: object, server: object) -> bool:
         if self.broken:
@@ -64,7 +65,7 @@ def chooser() -> Chooser:
 
 def context_of(top: type[layer.Layer] = modes.HttpProxy, *, fast: bool = True) -> Context:
     client = Client(peername=("10.0.0.2", 5), sockname=("10.0.0.1", 8080))
-    context = (FastPathContext if fast else Context)(client, Options())
+    context = (FastPathContext if fast else Context)(client, OPTIONS)
     if isinstance(context, FastPathContext):
         context.fast_path = cast("Any", SimpleNamespace(hooks=None, keeps_bodies=False, origins=None))
     context.server = Server(address=("site.example", 443))

@@ -1,7 +1,9 @@
 """What becomes of each response, and what is learned of it; origins, the inspector and the crawler's queue are stand-ins."""
 
 import asyncio
+import json
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,7 +17,6 @@ from gatewayfilter.config import Settings
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.model import Action, Classification, JudgeDownload, Reason, Request, Verdict
-from gatewayfilter.proxy.filter_services import FilterServices
 from gatewayfilter.proxy.request.flow_request import read_flow
 from gatewayfilter.proxy.request.pending_flow import PENDING, InspectedFlow, PendingFlow
 from gatewayfilter.proxy.response import inspection
@@ -29,6 +30,12 @@ from gatewayfilter.telemetry import Counters
 BLOCK = Verdict(Action.BLOCK, Reason.ADBLOCK)
 HARMFUL = Classification("gambling", 42.0, 20.0)
 SITE = "http://site.example/"
+
+
+@cache
+def _settings(wanted: str) -> Settings:
+    """Returns settings, which are read once: that takes longer than these tests."""
+    return Settings.model_validate(json.loads(wanted))
 
 
 class Pipeline:
@@ -53,12 +60,13 @@ class Pipeline:
         self.pages: list[PassedResponse] = []
         self.found: Classification | Exception | None = None
         self.streams: list[Any] = []
-        self.settings = Settings.model_validate({
+        wanted = {
             "proxy": {"unknown": unknown, "on_error": on_error, "mode": mode, "inspect_ms": 20},
             "learn": {"passive": passive, **more.get("learn", {})},
             "filter": more.get("filter", {}),
             "crawl": {"allow_networks": ["10.0.0.0/8"]},
-        })  # fmt: skip
+        }
+        self.settings = _settings(json.dumps(wanted))
         answerer = SimpleNamespace(
             replace_response=lambda flow, request, verdict: self.done.append(("replace", verdict)),
             block_response=lambda flow, request, verdict: self.done.append(("block", verdict)),
@@ -74,7 +82,7 @@ class Pipeline:
             mark_queued=lambda request: self.done.append(("mark",)),
             is_due=lambda request: self.due,
         )
-        services = FilterServices(cast("Any", None), passed=cast("Any", self), inspect=cast("Any", self) if inspects else None)
+        services: Any = SimpleNamespace(passed=self, inspect=self if inspects else None)
         self.reporter = cast("Any", reporter) if learns else None
         self.answerer, self.counter = cast("Any", answerer), cast("Any", counter)
         self.pipeline = ResponsePipeline(

@@ -29,6 +29,7 @@ from gatewayfilter.proxy.pages.block_page import BlockPages
 
 GET = b"GET http://site.example/x HTTP/1.1\r\nHost: site.example\r\n\r\n"
 SENT = b"GET /x HTTP/1.1\r\nHost: site.example\r\n\r\n"
+OPTIONS, ERRORS = Options(), ErrorAnswers(BlockPages())
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
 
 
@@ -37,7 +38,7 @@ class Layers:
 
     def __init__(self, mode: HTTPMode = HTTPMode.regular) -> None:
         client = Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 8080), state=ConnectionState.OPEN)
-        context = FastPathContext(client, Options())
+        context = FastPathContext(client, OPTIONS)
         self.called: list[str] = []
         self.deeds: dict[str, Callable[[http.HTTPFlow], object]] = {}
         self.adopts: GatewayHttp1Client | None = None
@@ -46,7 +47,7 @@ class Layers:
         context.fast_path = cast("Any", self.path)
         self.context = context
         self.http = FastHttpLayer(context, mode)
-        self.server = GatewayHttp1Server(ErrorAnswers(BlockPages()), context)
+        self.server = GatewayHttp1Server(ERRORS, context)
         list(self.server.handle_event(events.Start()))
         self.http.connections = {client: self.server}
         self.conn = Server(address=("site.example", 80))

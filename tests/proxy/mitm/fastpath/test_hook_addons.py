@@ -17,6 +17,8 @@ from mitmproxy.test import tflow
 from gatewayfilter.proxy.mitm.fastpath import hook_runner
 from gatewayfilter.proxy.mitm.fastpath.hook_runner import CachedAddonManager, HookRunner, free, is_at_rest
 
+OPTIONS = Options()
+
 
 class Addon:
     """Does in its hook what it is told, and notes it."""
@@ -44,7 +46,7 @@ class Updated:
 
 
 def manager(*addons: object) -> CachedAddonManager:
-    made = CachedAddonManager(SimpleNamespace(options=Options(), commands=None))
+    made = CachedAddonManager(SimpleNamespace(options=OPTIONS, commands=None))
     made.chain = list(addons)
     return made
 
@@ -155,7 +157,7 @@ class Top(layer.Layer):
     """Does what it is told for each event, and notes the events."""
 
     def __init__(self) -> None:
-        super().__init__(Context(Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 2)), Options()))
+        super().__init__(Context(Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 2)), OPTIONS))
         self.seen: list[str] = []
         self.answers: list[list[commands.Command]] = []
         self.fault: Exception | None = None

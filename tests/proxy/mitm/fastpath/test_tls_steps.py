@@ -33,6 +33,7 @@ from gatewayfilter.proxy.pages.block_page import BlockPages
 
 GET = b"GET http://site.example/x HTTP/1.1\r\nHost: site.example\r\n\r\n"
 LARGE = bytes(range(256)) * 1_200
+OPTIONS, ERRORS = Options(), ErrorAnswers(BlockPages())
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,7 @@ class Tunnel:
 
     def __init__(self, contexts: tuple[SSL.Context, SSL.Context], *, server: bool = False) -> None:
         client = Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 8080), state=ConnectionState.OPEN)
-        self.context = Context(client, Options())
+        self.context = Context(client, OPTIONS)
         self.context.server = Server(address=("site.example", 443))
         self.context.layers = [cast("Any", object())]
         self.pair = Pair(contexts, ours_is_server=not server)
@@ -320,10 +321,10 @@ class Http:
 
     def __init__(self) -> None:
         client = Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 8080), state=ConnectionState.OPEN)
-        self.context = FastPathContext(client, Options())
+        self.context = FastPathContext(client, OPTIONS)
         self.context.fast_path = cast("Any", SimpleNamespace(hooks=None, keeps_bodies=False, origins=None))
         self.layer = FastHttpLayer(self.context, HTTPMode.regular)
-        self.server = GatewayHttp1Server(ErrorAnswers(BlockPages()), self.context)
+        self.server = GatewayHttp1Server(ERRORS, self.context)
         list(self.server.handle_event(events.Start()))
         self.layer.connections = {client: self.server}
         self.slow: list[Any] = []

@@ -31,6 +31,7 @@ from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.sharing import Adopted, Sharing, note_sharing
 from gatewayfilter.proxy.pages.block_page import BlockPages
 
+OPTIONS, ERRORS = Options(), ErrorAnswers(BlockPages())
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -53,7 +54,7 @@ def told(done: list[Any]) -> list[object]:
 
 def context_of() -> Context:
     client = Client(peername=("192.0.2.1", 1), sockname=("192.0.2.2", 8080), state=ConnectionState.OPEN)
-    context = Context(client, Options())
+    context = Context(client, OPTIONS)
     context.server = Server(address=("site.example", 80))
     context.server.state = ConnectionState.OPEN
     return context
@@ -361,7 +362,7 @@ class Visitor:
     def __init__(self) -> None:
         self.context = context_of()
         self.conn = self.context.client
-        self.side = GatewayHttp1Server(ErrorAnswers(BlockPages()), self.context)
+        self.side = GatewayHttp1Server(ERRORS, self.context)
         self.happens(events.Start())
 
     def happens(self, event: events.Event) -> list[object]:
