@@ -402,12 +402,20 @@ def test_how_unknown_urls_are_treated(
     assert (len(treated), found.counters["unknown"]) == (1, 1), "a block is one already"
 
 
-def test_without_an_inspector_nothing_is_inspected() -> None:
-    found = Filter()
-    made = request_filter._unknown_policy
-    settings = Settings(proxy=ProxySettings.model_validate({"unknown": "inspect", "hold_ms": 250}))
-    services = replace(found.services, inspect=None, passed=cast("Any", object()))
-    assert isinstance(made(settings.proxy.unknown, settings, services, None, cast("Any", None)), AllowUnknown)
+def test_what_the_policies_for_unknown_urls_are_made_of() -> None:
+    def made(unknown: str, *, passive: bool = True, passed: bool = True, inspects: bool = False) -> dict[str, object]:
+        wanted = {"proxy": {"unknown": unknown, "hold_ms": 250}, "learn": {"passive": passive}}
+        settings, some = Settings.model_validate(wanted), cast("Any", object())
+        services = replace(Filter().services, inspect=some if inspects else None, passed=some if passed else None)
+        policy = request_filter._unknown_policy(settings.proxy.unknown, settings, services, None, cast("Any", None))
+        return {"kind": type(policy), **vars(policy)}
+
+    assert made("inspect", inspects=True)["kind"] is InspectUnknown
+    assert made("inspect")["kind"] is AllowUnknown, "without an inspector nothing is inspected"
+    assert (made("hold")["kind"], made("hold")["_hold_s"]) == (HoldUnknown, 0.25)
+    assert [made("allow", passive=one, passed=other)["_passive"] for one in (True, False) for other in (True, False)] == [
+        *(True, False, False, False),
+    ]
 
 
 def test_a_held_request_is_carried_out_by_the_verdict_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
