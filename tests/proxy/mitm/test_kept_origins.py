@@ -293,7 +293,7 @@ def test_a_silent_client_lends_its_connection(pool: Pool) -> None:
     assert pool.take() is None
     unknown.server.peername = PEER
     bound(unknown)
-    assert pool.take() is None
+    assert (pool.take(), unknown.ended) == (None, [])
     assert pool.pool.may_have((AT, None, ()))
     pool.pool.server_disconnected(unknown.hook)
     assert not pool.pool.may_have((AT, None, ()))
