@@ -420,7 +420,10 @@ async def test_a_connection_that_is_opened_asks_the_pool(pool: Pool) -> None:
         note_sharing(server, sharing)
         pool.pool.server_connect(cast("Any", SimpleNamespace(server=server, client=held.hook.client)))
         assert sharing.key == (AT, None, ())
+        turns: list[bool] = []
+        asyncio.get_running_loop().call_soon(turns.append, True)
         assert await pool.pool.take(found) is (held.transport if may_adopt else None)
+        assert turns == [True] * may_adopt, "it waits a turn, as mitmproxy expects"
     assert await pool.pool.take(found) is None
     pool.pool.server_connect(cast("Any", SimpleNamespace(server=Server(address=AT), client=held.hook.client)))
     assert await pool.pool.take(found) is None
@@ -435,6 +438,35 @@ def test_what_a_handshake_had_set_is_set_again() -> None:
     take_over(server, before)
     assert (server.timestamp_tls_setup, server.alpn, server.cipher, server.tls_version) == (5.0, b"h2", "x", "TLSv1.3")
     assert (list[object](server.certificate_list), server.sni, sharing_of(server)) == (["certificate"], None, None)
+
+
+def test_a_connection_from_the_pool_has_its_handshake_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    did: list[str] = []
+
+    def step(name: str) -> Any:
+        did.append(name)
+        return iter(())
+
+    before, server = Server(address=AT), Server(address=AT)
+    before.cipher = "x"
+    tls: Any = SimpleNamespace(
+        conn=server,
+        context=None,
+        tls="made",
+        start_tls=lambda: step("start"),
+        _handshake_finished=lambda error: step(f"end {error}"),
+    )
+    monkeypatch.setattr(shared_origins, "_start_handshake", lambda layer: step("whole"))
+    for sharing in (None, Sharing(None, may_adopt=True)):
+        if sharing is not None:
+            note_sharing(server, sharing)
+        assert (list(shared_origins.start_handshake(tls)), did) == ([], ["whole"])
+        did.clear()
+    assert sharing is not None
+    sharing.adopted = Adopted(before, None, (), 0.0, 0.0)
+    (hook,) = shared_origins.start_handshake(tls)
+    assert (did, type(hook).__name__, server.cipher) == (["start", "end None"], "TlsEstablishedServerHook", "x")
+    assert (cast("Any", hook).data.conn, cast("Any", hook).data.ssl_conn) == (server, "made")
 
 
 def test_whether_the_kernel_holds_data() -> None:
