@@ -362,3 +362,16 @@ def test_a_table_is_bounded_at_its_edge() -> None:
     assert (sizes, list(table)) == ([1, 2, 3, 4, 5, 4, 5], [2, 3, 4, 5, 6])
     table[3] = 9
     assert list(table.values()) == [2, 9, 4, 5, 6]
+
+
+def test_a_client_without_a_name_gets_the_certificate_of_where_it_connects_to(setup: Setup) -> None:
+    def leaf(sni: str | None, ours: str, address: tuple[str, int] | None) -> object:
+        made = Context(Client(peername=("10.0.0.2", 5), sockname=(ours, 8080), sni=sni), setup.context.options)
+        made.server.address = address
+        return setup.addon._leaf(made)
+
+    first = leaf(None, "10.0.0.1", AT)
+    assert leaf(None, "10.0.0.1", AT) is first
+    assert leaf("named.example", "10.0.0.1", AT) is leaf("named.example", "10.0.0.9", AT)
+    for ours, address in (("10.0.0.9", AT), ("10.0.0.1", ("other.example", 443)), ("10.0.0.1", None)):
+        assert leaf(None, ours, address) is not first
