@@ -375,3 +375,16 @@ def test_a_client_without_a_name_gets_the_certificate_of_where_it_connects_to(se
     assert leaf("named.example", "10.0.0.1", AT) is leaf("named.example", "10.0.0.9", AT)
     for ours, address in (("10.0.0.9", AT), ("10.0.0.1", ("other.example", 443)), ("10.0.0.1", None)):
         assert leaf(None, ours, address) is not first
+
+
+def test_a_certificate_that_is_forgotten_is_kept_nowhere(setup: Setup) -> None:
+    store: Any = setup.addon.certstore
+    first, second = store.get_cert("first.example", []), store.get_cert("second.example", [])
+    store.forget(first)
+    assert (first in store.expire_queue, first in store.certs.values()) == (False, False)
+    assert (second in store.expire_queue, second in store.certs.values()) == (True, True)
+    queue, known = list(store.expire_queue), dict(store.certs)
+    store.forget(first)
+    assert (store.expire_queue, store.certs) == (queue, known)
+    assert store.get_cert("second.example", []) is second
+    assert store.get_cert("first.example", []) is not first
