@@ -278,8 +278,7 @@ def test_what_is_not_open_is_left_to_mitmproxy(
         monkeypatch.setattr(tls_path, "_handshake", shake)
         made.comes(b"")
         shakes = state == "establishing" and not server
-        assert left == (["handshake"] if shakes else left[:1])
-        assert len(left) == 1
+        assert (left == ["handshake"], len(left)) == (shakes, 1)
         left.clear()
         made.comes(b"x", Server(address=("other.example", 80)))
         assert len(left) == int(state != "inactive"), "data of another connection"
@@ -372,6 +371,7 @@ def test_who_gets_data_of_the_http_layer(monkeypatch: pytest.MonkeyPatch) -> Non
     assert http.comes(plain, b"x") == "slow"
     answers[0] = []
     assert http.comes(client, GET) == []
+    assert deliver(http.layer, events.DataReceived(client, GET)) is answers[0]
     taken.clear()
     for fault in ("_paused", "replies"):
         setattr(http.layer, fault, cast("Any", object()))
