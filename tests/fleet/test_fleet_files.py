@@ -66,7 +66,7 @@ def test_a_state_of_another_program_is_read_as_far_as_it_goes(tmp_path: Path) ->
 
 
 def test_signing_keys_that_are_none(tmp_path: Path) -> None:
-    path = tmp_path / "keys" / "signing.key"
+    path = tmp_path / "state" / "keys" / "signing.key"
     file = KeyFile(path)
     assert not file.exists()
     file.create()
