@@ -43,6 +43,8 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
     ReceiveTrailers = RequestTrailers
     _throw_away: int | None = None
     """Bytes that may still come of a request that was answered with an error page; `None` while none was."""
+    _blank: tuple[int, int] = 0, 0
+    """The stream before whose head line ends came, and how many, over all reads."""
     _completed: int | None = None
     """The stream whose head has come in part, while its time is limited."""
 
@@ -55,7 +57,9 @@ class GatewayHttp1Server(BoundedHttp1, Http1Server):
         # Line ends before a request (RFC 9112 §2.2): mitmproxy takes them for a request without lines and waits for more.
         if self.buf._data.startswith(_LINE_ENDS):  # noqa: SLF001  no public way to peek
             self.buf.maybe_extract_at_most(count := count_line_ends(self.buf._data))  # noqa: SLF001
-            if count > MOST_BLANK_BYTES:
+            before, known = self._blank
+            self._blank = self.stream_id, count + (known if before == self.stream_id else 0)
+            if self._blank[1] > MOST_BLANK_BYTES:
                 yield commands.SendData(self.conn, self._errors.closing(Fault.BAD_REQUEST))
                 yield commands.CloseConnection(self.conn)
                 yield UnreadableRequestHook(self.context.client)
