@@ -58,6 +58,13 @@ class Answer:
         return self.err.removeprefix("gatewayfilter: ").rstrip("\n")
 
 
+@pytest.fixture(autouse=True)
+def _programs_of_later_tests_import_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes back that the command line keeps the current folder out of the programs that it starts."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    monkeypatch.delenv("PYTHONSAFEPATH")
+
+
 @pytest.fixture
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder that is not there yet, and an environment without settings."""
