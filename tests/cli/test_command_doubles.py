@@ -16,12 +16,15 @@ from gatewayfilter.cli.ui.command import FilterGroup
 from gatewayfilter.cli.ui.command_context import Invocation
 from gatewayfilter.config import Loaded
 from gatewayfilter.settings import Settings
+from tests.all_modules import import_all
 from tests.cli.conftest import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gatewayfilter.cli.ui.command_context import PendingChange
+
+import_all()
 
 SETTINGS = Settings.model_validate({"data_dir": "/dev/null/state", "filter": {"timezone": "UTC"}})
 MOMENT = 1_700_000_000.0

@@ -16,6 +16,9 @@ from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import proxy
 from gatewayfilter.wiring.storage import categories, category_title
+from tests.all_modules import import_all
+
+import_all()
 
 MADE = (
     "UsageCounter", "UnblockFollower", "NeighbourFollower", "ServiceFollower", "EngineFollower", "StoreWriter", "PageSpool",
