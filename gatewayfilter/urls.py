@@ -161,7 +161,7 @@ def parse_any_url(text: str) -> Url:
     if scheme is None:
         raise UrlError(f"not an http(s) URL: {text[:200]!r}")
     host = parsed.hostname.removesuffix(".")
-    if not host or len(host) > _LONGEST_NAME or ".." in host:
+    if not host or len(host) > _LONGEST_NAME or ".." in parsed.hostname:
         raise UrlError(f"not a valid host in {text[:200]!r}")
     query = parsed.search
     if not query and "?" in text and parsed.href.partition("#")[0].endswith("?"):

@@ -65,6 +65,8 @@ REFUSED = [
     "http://example.com:99999/",
     "http://[::1/",
     "http://a..b/",
+    "http://a../",
+    "http://../",
     "http://example.com/" + "a" * MAX_URL_LENGTH,
     "http://" + "a." * 127 + "com/",
     "http://example.com/\ud800",
