@@ -524,10 +524,16 @@ cdef class _Settled:
 
     cdef dict all_hits(self):
         """Returns what counts, pairs too."""
-        cdef Py_ssize_t pair
+        cdef Py_ssize_t pair, number
+        cdef list meanings
+        cdef dict said
         if self._beside is not None:
             for pair in self._beside.order:
-                self._hits.update(zip(self._finder._places[pair], (<dict>self._beside.said[pair]).values()))
+                said = self._beside.said[pair]
+                if said is not None:
+                    meanings = self._finder._places[pair]
+                    for number, place in enumerate(said.values()):
+                        self._hits[meanings[number]] = place
         return self._hits
 
 
@@ -549,7 +555,7 @@ cdef class _Beside:
     cdef str text
     cdef uint32_t[::1] codes
     cdef int[::1] last  # of each pair and side, start and end of what waits for the other side; -1 for nothing
-    cdef list said  # of each pair, its places by what they say; None before its first phrase
+    cdef list said  # of each pair, its places by what they say; None before the first
     cdef list order  # the pairs, by their first phrases
 
     def __init__(self, str text, uint32_t[::1] codes, Py_ssize_t count):
@@ -565,14 +571,16 @@ cdef class _Beside:
         cdef Py_ssize_t own = 4 * pair + 2 * side, others = 4 * pair + 2 * (1 - side)
         cdef int beside = self.last[others], beside_end = self.last[others + 1]
         if said is None:
-            said = self.said[pair] = {}
-            self.order.append(pair)
+            if beside < 0 and self.last[own] < 0:
+                self.order.append(pair)
         elif len(said) == MOST:
             return 0
         if beside < 0 or beside_end > start or not self._is_close(beside_end, start):
             self.last[own] = start
             self.last[own + 1] = end
             return 0
+        if said is None:
+            said = self.said[pair] = {}
         said.setdefault(self.text[beside:end], (beside, end))
         self.last[own] = self.last[others] = -1
         return 0
