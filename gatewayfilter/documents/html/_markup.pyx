@@ -1590,6 +1590,33 @@ def read(html, *, bint texts, bint references):
     return said, References(page.base, tuple(page.links), tuple(page.images)) if references else None
 
 
+cdef size_t next_field(const Char* text, size_t index, size_t end) noexcept nogil:
+    """The first index from one on where a tag of an input or a text area begins, `end` where there is none."""
+    cdef uint32_t letter
+    while True:
+        index = find(text, index, end, c"<")
+        if index >= end:
+            return end
+        index += 1
+        letter = lower(at(text, index, end))
+        if letter == c"i" and says(text, index, end, b"input", 5) or letter == c"t" and says(text, index, end, b"textarea", 8):
+            return index - 1
+
+
+def field(str html not None, size_t start):
+    """Returns where from an index on a tag of an input or a text area may begin, -1 where none does; read up to `MAX_HTML`."""
+    cdef const void* data = PyUnicode_DATA(html)
+    cdef size_t end = min(<size_t>len(html), max_html), found
+    cdef int kind = PyUnicode_KIND(html)
+    if kind == 1:
+        found = next_field(<const uint8_t*>data, start, end)
+    elif kind == 2:
+        found = next_field(<const uint16_t*>data, start, end)
+    else:
+        found = next_field(<const uint32_t*>data, start, end)
+    return <Py_ssize_t>found if found < end else -1
+
+
 def steps():
     """Returns how many steps all readings have taken together; 0 save in a build with `COUNT_STEPS`."""
     return steps_taken
