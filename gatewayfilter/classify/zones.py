@@ -51,8 +51,7 @@ class PageText:
 
     def is_ideographic(self) -> bool:
         """Returns whether the page is written in Chinese or Japanese, by the beginning of its visible text."""
-        head = self._visible[:IDEOGRAPHIC_HEAD]
-        return not head.isascii() and sum(map(len, _IDEOGRAPHS.findall(head))) > IDEOGRAPHIC_SHARE * len(head)
+        return self._ideographic
 
     def without(self, ignored: str) -> "PageText":
         """Returns the page without the words of a text."""
@@ -66,6 +65,11 @@ class PageText:
     @cached_property
     def _visible(self) -> str:
         return "\n".join(self.zones.get(zone, "") for zone in ("title", "main", "rest"))
+
+    @cached_property
+    def _ideographic(self) -> bool:
+        head = self._visible[:IDEOGRAPHIC_HEAD]
+        return not head.isascii() and sum(map(len, _IDEOGRAPHS.findall(head))) > IDEOGRAPHIC_SHARE * len(head)
 
     @cached_property
     def _encoded(self) -> bytes:
