@@ -1,9 +1,9 @@
-"""Compiled twin of text_model.plain_distinct_terms: the same terms, found a character at a time and told apart by hash tables.
+"""Compiled twins of text_model.plain_distinct_terms and plain_sums: terms found a character at a time and told apart by hash tables.
 
 Terms come in the order of their windows, not sorted: whoever adds up whole numbers of them gets the same sums.
 """
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t
 
 import numpy as np
 
@@ -147,3 +147,43 @@ def distinct_terms(str text, Py_ssize_t window, int bits):
                 is_first[found] = is_new(by_place, mask, place + 1)
                 found += 1
     return words, count, all_windows[:found], all_places[:found], firsts[:found]
+
+
+def sums(
+    const int64_t[::1] windows, const int64_t[::1] places, const uint8_t[::1] is_first, Py_ssize_t count,
+    const uint8_t[::1] rarity, const int8_t[:, ::1] weights, Py_ssize_t row
+):
+    """Adds up rarity and weights of terms.
+
+    Args:
+        windows, places, is_first: of the terms, as `distinct_terms` gives them.
+        count: of windows.
+        rarity: by place.
+        weights: by row and place.
+        row: of the weights, beside the first.
+
+    Returns:
+        float64[3, count + 1]: squares of the rarities, weights of the first row and of the other, of each window and of all
+        terms together, each place once.
+    """
+    if places.shape[0] != windows.shape[0] or is_first.shape[0] != windows.shape[0] or count < 1:
+        raise ValueError("the terms are damaged")
+    if not 0 <= row < weights.shape[0] or rarity.shape[0] != weights.shape[1]:
+        raise ValueError("no such weights")
+    found = np.zeros((3, count + 1), np.int64)
+    cdef int64_t[:, ::1] added = found
+    cdef Py_ssize_t index, window, place
+    cdef int64_t square, common, own
+    for index in range(windows.shape[0]):
+        window, place = windows[index], places[index]
+        if not 0 <= window < count or not 0 <= place < rarity.shape[0]:
+            raise ValueError("the terms are damaged")
+        square, common, own = <int64_t>rarity[place] * rarity[place], weights[0, place], weights[row, place]
+        added[0, window] += square
+        added[1, window] += common
+        added[2, window] += own
+        if is_first[index]:
+            added[0, count] += square
+            added[1, count] += common
+            added[2, count] += own
+    return found.astype(np.float64)

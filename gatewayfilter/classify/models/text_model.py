@@ -12,6 +12,7 @@ Deviation: the papers judge by words alone (docs/decisions/0010-text-model.md).
 import io
 import re
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -136,6 +137,30 @@ def distinct_terms(text: str) -> DistinctTerms:
     return DistinctTerms(*_compiled.distinct_terms(squashed_view(text[:MAX_CHARACTERS]), WINDOW, BITS))
 
 
+def plain_sums(
+    terms: DistinctTerms, rarity: NDArray[np.uint8], weights: NDArray[np.int8], row: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Adds up terms: squares of their rarities, their weights in the first row, and in another.
+
+    Returns:
+        float64[windows + 1] each: of each window, and of all terms together, each place once. All are whole numbers.
+    """
+    kinds = np.square(rarity[terms.places].astype(np.float64)), *(weights[of, terms.places].astype(np.float64) for of in (0, row))
+    return tuple(np.append(np.bincount(terms.windows, kind, terms.window_count), kind[terms.is_first].sum()) for kind in kinds)
+
+
+def sums_of(
+    terms: DistinctTerms, rarity: NDArray[np.uint8], weights: NDArray[np.int8], row: int
+) -> Iterable[NDArray[np.float64]]:
+    """Returns what `plain_sums` does."""
+    if _compiled is None:
+        return plain_sums(terms, rarity, weights, row)
+    found: NDArray[np.float64] = _compiled.sums(
+        terms.windows, terms.places, terms.is_first.view(np.uint8), terms.window_count, rarity, weights, row
+    )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class TextModel:
     """A trained model. Immutable; safe to share between threads.
@@ -161,14 +186,12 @@ class TextModel:
         terms = distinct_terms(text)
         if not terms.words:
             return NOTHING_READ
-        squares = np.square(self.rarity[terms.places].astype(np.float64))
-        lengths = np.append(np.bincount(terms.windows, squares, terms.window_count), squares[terms.is_first].sum())
-        lengths = np.maximum(np.sqrt(lengths) / _WHOLE, _LEAST_LENGTH)
+        row = 1 + self.calibration.categories.index(category)
+        squares, *sums = sums_of(terms, self.rarity, self.weights, row)
+        lengths = np.maximum(np.sqrt(squares) / _WHOLE, _LEAST_LENGTH)
         numbers: list[float] = []
-        for row in (0, 1 + self.calibration.categories.index(category)):
-            weights = self.weights[row, terms.places].astype(np.float64)
-            sums = np.append(np.bincount(terms.windows, weights, terms.window_count), weights[terms.is_first].sum())
-            logits = sums * self.scale[row] / lengths + self.bias[row]
+        for place, added in zip((0, row), sums, strict=True):
+            logits = added * self.scale[place] / lengths + self.bias[place]
             numbers += [*of_windows(logits[:-1]), float(logits[-1])]
         return Reading(*numbers)
 
