@@ -18,6 +18,8 @@ MARGIN = 4
 """The lines at both ends of a passage belong to it, up to one part of so many."""
 LEAST_SHARE = 0.75
 """Of a category's limit, what the words of a passage come to at least."""
+ALL_BUT = 0.999
+"""Of the least share: what sums may differ by, added up in another order."""
 _ZONES = frozenset({"main", "rest"})
 
 
@@ -47,6 +49,8 @@ def densest(found: Iterable[ZoneHits], categories: Mapping[str, Category], *, id
             if meaning.role is Role.WORD and meaning.weight > 0 and meaning.category in categories:
                 places.setdefault(meaning.category, []).append((start, meaning.weight))
         for name, of_category in places.items():
+            if sum(weight for _, weight in of_category) < ALL_BUT * least * categories[name].limit:
+                continue  # nearly always: not even all of the zone comes to enough
             share, first, last = _closest(sorted(of_category), size)
             share /= categories[name].limit
             if share >= least:
