@@ -125,6 +125,7 @@ def settle(text: str, matches: list[Match], patterns: Patterns, sided: SideGroup
         sided: of which pairs the patterns are sides.
     """
     kinds, meanings, _, _ = patterns
+    group_of = sided.of
     hits: Hits = {}
     beside: list[tuple[int, int, int, int]] = []
     covered_to = 0
@@ -145,39 +146,40 @@ def settle(text: str, matches: list[Match], patterns: Patterns, sided: SideGroup
             if meaning not in hits:
                 hits[meaning] = start, end
         if kind & SIDE and not covered:
-            beside.append((number, start, end, touches))
+            beside.append((group_of[number], start, end, touches))
     if len(beside) > 1:
-        _pair(text, beside, patterns, sided, hits)
+        _pair(text, beside, patterns.places, sided, hits)
     return hits
 
 
-def _pair(text: str, beside: list[tuple[int, int, int, int]], patterns: Patterns, sided: SideGroups, hits: Hits) -> None:
+def _pair(
+    text: str, beside: list[tuple[int, int, int, int]], of_pairs: list[list[Meaning]], sided: SideGroups, hits: Hits
+) -> None:
     """Adds the places where two phrases of a pair stand near each other.
 
     Args:
         text: what was searched.
-        beside: the phrases of pairs, first and longest first: pattern, start, end, and which ends touch a letter.
-        patterns: what was looked for.
-        sided: of which pairs the patterns are sides.
+        beside: the phrases of pairs, first and longest first: group, start, end, and which ends touch a letter.
+        of_pairs: pair → what its places mean.
+        sided: the groups.
         hits: where they are added.
     """
-    groups = [sided.groups[sided.of[number]] for number, *_ in beside]
-    ones = others = 0
-    for as_one, as_other, _ in groups:
-        ones |= as_one
-        others |= as_other
+    met = {group: sided.groups[group] for group in {group for group, _, _, _ in beside}}  # few, of many phrases
+    ones = functools.reduce(int.__or__, (as_one for as_one, _, _ in met.values()))
+    others = functools.reduce(int.__or__, (as_other for _, as_other, _ in met.values()))
     whole = ones & others
     if not whole:
         return
+    met = {group: found for group, found in met.items() if (found[0] | found[1]) & whole}
     phrases: dict[int, list[tuple[int, int, int]]] = {}
-    for (as_one, as_other, sides), (_, start, end, touches) in zip(groups, beside, strict=True):
-        if (as_one | as_other) & whole:  # few: most phrases of pairs stand alone
-            for opened, pair, side in sides:
+    for group, start, end, touches in beside:
+        if group in met:  # most phrases of pairs stand alone
+            for opened, pair, side in met[group][2]:
                 if whole >> pair & 1 and not touches & ~opened:
                     phrases.setdefault(pair, []).append((start, end, side))
     for pair, found in phrases.items():
         if len(found) > 1:
-            hits.update(zip(patterns.places[pair], places(text, found), strict=False))
+            hits.update(zip(of_pairs[pair], places(text, found), strict=False))
 
 
 def _placed(text: str, matches: list[Match], kinds: bytes) -> list[tuple[int, int, int, int]]:
