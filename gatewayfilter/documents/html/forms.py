@@ -118,12 +118,11 @@ _asked: tuple[str, frozenset[Credential]] = ("", frozenset())
 
 def _likely_credentials(html: str) -> frozenset[Credential]:
     found: set[Credential] = set()
-    count, is_broken = 0, False
+    count, asks_for_seed, is_broken = 0, False, False
     for field in _fields_of(html):
         attributes = field[1]
         if attributes is None:
-            if _SEED_AREA.match(html, field.start(), MAX_HTML):
-                found.add(Credential.SEED)
+            asks_for_seed = asks_for_seed or _SEED_AREA.match(html, field.start(), MAX_HTML) is not None
             continue
         is_broken |= "<" in attributes  # such an input may hold a text area
         if credential := _credential_in(attributes):
@@ -132,8 +131,9 @@ def _likely_credentials(html: str) -> frozenset[Credential]:
         if count > MAX_FIELDS:
             is_broken = True  # perhaps one of those left
             break
-    if is_broken and any(word in html for word in _SEED_WORDS) and _SEED_AREA.search(html, 0, MAX_HTML):
-        found.add(Credential.SEED)
+    if (asks_for_seed or is_broken) and any(word in html for word in _SEED_WORDS):
+        if asks_for_seed or _SEED_AREA.search(html, 0, MAX_HTML):
+            found.add(Credential.SEED)
     return frozenset(found)
 
 

@@ -6,7 +6,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.models import text_model
-from gatewayfilter.classify.models.text_model import BITS, MAX_CHARACTERS, WINDOW, DistinctTerms, plain_distinct_terms
+from gatewayfilter.classify.models.text_model import (
+    BITS,
+    MAX_CHARACTERS,
+    WINDOW,
+    DistinctTerms,
+    plain_distinct_terms,
+    plain_sums,
+    sums_of,
+)
 from gatewayfilter.classify.normalize.views import squashed_view
 from gatewayfilter.compiled import load, why_not
 
@@ -50,3 +58,30 @@ def test_what_does_not_fit_a_key_is_refused(text: str, window: int, bits: int) -
     assert compiled is not None
     with pytest.raises(ValueError, match=r"no such windows|too many windows"):
         compiled.distinct_terms(text, window, bits)
+
+
+RARITY = np.random.default_rng(7).integers(0, 256, 1 << BITS, np.uint8)
+WEIGHTS = np.random.default_rng(8).integers(-128, 128, (3, 1 << BITS), np.int8)
+
+
+@needs_compiled
+@given(st.text(SIGNS, max_size=700), st.integers(0, 2))
+@example("free spins " * 500, 1)
+def test_compiled_sums_are_those_of_python(text: str, row: int) -> None:
+    terms = plain_distinct_terms(text)
+    for compiled_sum, plain_sum in zip(
+        sums_of(terms, RARITY, WEIGHTS, row), plain_sums(terms, RARITY, WEIGHTS, row), strict=True
+    ):
+        assert compiled_sum.tolist() == plain_sum.tolist()
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    ("window", "place", "count", "row"),
+    [(1, 0, 1, 0), (-1, 0, 1, 0), (0, 8, 1, 0), (0, -1, 1, 0), (0, 0, 0, 0), (0, 0, 1, 2), (0, 0, 1, -1)],
+)
+def test_sums_of_what_does_not_belong_together_are_refused(window: int, place: int, count: int, row: int) -> None:
+    assert compiled is not None
+    rows = np.array([window]), np.array([place]), np.array([1], np.uint8)
+    with pytest.raises(ValueError, match=r"the terms are damaged|no such weights"):
+        compiled.sums(*rows, count, np.zeros(8, np.uint8), np.zeros((2, 8), np.int8), row)

@@ -1,8 +1,27 @@
 """What fields take, where forms lead, and what a page declares."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gatewayfilter.documents.html import forms
 from gatewayfilter.documents.html.forms import MAX_FIELDS, Credential, likely_credentials, read_forms
+from gatewayfilter.documents.html.tags import MAX_HTML
+
+PIECES = (
+    "<input ",
+    "<INPUT\t",
+    "<input",
+    "<textarea ",
+    "<TextArea/",
+    "<textarea",
+    "input",
+    " type=password",
+    " name=otp",
+    " name=mnemonic",
+    " name=card_number",
+)
+"""What fields are written with."""
 
 
 @pytest.mark.parametrize(
@@ -128,6 +147,8 @@ def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> No
         ("<input name=q <textarea name=mnemonic>", {Credential.SEED}),
         ("<input name=q>" * MAX_FIELDS + "<input name=q><textarea name=mnemonic>", {Credential.SEED}),
         ("<p>mnemonic</p><textareas name=mnemonic>", set()),
+        ("<textarea name=seed></textarea>", set()),  # of a garden, as far as the page says
+        ("<textarea name=seed></textarea> your phrase", {Credential.SEED}),
     ],
 )
 def test_the_first_search_finds_as_much_or_more(html: str, likely: set[Credential]) -> None:
@@ -139,3 +160,18 @@ def test_what_was_asked_last_is_kept_for_that_page_alone() -> None:
     assert likely_credentials(page) == likely_credentials(page) == {Credential.PASSWORD}
     assert likely_credentials(other) == {Credential.CODE}
     assert likely_credentials(page) == {Credential.PASSWORD}
+
+
+@pytest.mark.skipif(forms._compiled is None, reason="the compiled reading was not built")
+@given(st.lists(st.sampled_from([*"<<<>/=\n\u00a0\u0101\U00010000", *PIECES]), max_size=30).map("".join))
+def test_compiled_code_finds_the_fields_that_python_finds(html: str) -> None:
+    likely = likely_credentials(html)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms, "_compiled", None)
+        assert likely_credentials(f"{html} ") == likely  # another page, of which nothing is kept
+
+
+def test_fields_are_looked_for_up_to_the_end_of_what_is_read() -> None:
+    before = "x" * (MAX_HTML - 40)
+    assert likely_credentials(f"{before}<input type=password>") == {Credential.PASSWORD}
+    assert likely_credentials(f"{before}{' ' * 40}<input type=password>") == set()
