@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, literal, select, text
+from sqlalchemy import Connection, inspect, text
 
 from gatewayfilter.errors import StoreError
 from gatewayfilter.store.sql.database import Area, Database
@@ -16,6 +16,8 @@ _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _INTEGRITY = text("PRAGMA integrity_check(20)")
 _FOREIGN_KEYS = text("PRAGMA foreign_key_check")
 _VERSION = text("SELECT version_num FROM alembic_version")
+_LOOK = f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM {name})' for name in METADATA.tables)}"  # noqa: S608  names of ours
+"""One statement of the driver: each command runs it, and SQLAlchemy would compile one for each table, in 12 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,7 @@ def bring_to_head(database: Database, before_upgrade: Callable[[], None] | None 
         current = _current(connection, database)
         if current == HEAD:
             # A truncated file keeps its first pages: look at every table now rather than fail in the middle of the work.
-            for table in METADATA.tables.values():
-                connection.execute(select(literal(1)).select_from(table).limit(1))
+            connection.exec_driver_sql(_LOOK).close()
             return
     if current and before_upgrade is not None:
         before_upgrade()
