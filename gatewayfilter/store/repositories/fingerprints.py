@@ -5,10 +5,11 @@ Source: [page-dedup] MD5 fingerprints with verdict and validity; a hit refreshes
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import batched
 from typing import Any, Final
 
-from sqlalchemy import bindparam, case, delete, func, select, update
+from sqlalchemy import Executable, bindparam, case, delete, func, select, update
 
 from gatewayfilter.model import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.sql.classification_json import as_document, from_document
@@ -76,7 +77,10 @@ class SqlFingerprintStore:
         self._trim_in = 0
         self._one = PreparedQuery(database, _PREPARED)
         self._found_alone = 0
-        self._put = upsert(database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
+
+    @cached_property
+    def _put(self) -> Executable:
+        return upsert(self._database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:
         """Returns the fingerprint with this key and this proof, unless expired."""

@@ -1,9 +1,10 @@
 """Page verdicts: the classification of each URL, with its evidence."""
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, bindparam, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Executable, bindparam, case, delete, func, select, update
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -46,8 +47,11 @@ class SqlVerdictStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._sweep_in = 0
-        self._record = upsert(
-            database,
+
+    @cached_property
+    def _record(self) -> Executable:
+        return upsert(
+            self._database,
             PAGE_VERDICTS,
             lambda new: _COLUMNS.judged_at <= new.judged_at,
             archived=_still_archived,
