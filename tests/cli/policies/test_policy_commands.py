@@ -1,7 +1,10 @@
 """`gatewayfilter client`, `group`, `policy`, `schedule`, `pause` and `resume`, and what `check` and `list add` know of them."""
 
+import shutil
+import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,15 +19,25 @@ from tests.cli.conftest import Cli
 TABLET = "192.168.7.20"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the state folder of `family`, which the first test makes."""
+    return tmp_path_factory.mktemp("family") / "state"
+
+
 @pytest.fixture
-def family(cli: Cli) -> Cli:
+def family(cli: Cli, state: Path, made: Path) -> Cli:
     """A tablet in the group `kids` with the policy `strict`."""
+    if made.exists():
+        shutil.copytree(made, state)
+        return cli
     for arguments in (
         ("group", "add", "kids"),
         ("client", "add", "tablet", "--address", TABLET, "--group", "kids"),
         ("policy", "add", "strict", "--group", "kids"),
     ):
         assert cli(*arguments).code == 0
+    shutil.copytree(state, made)
     return cli
 
 
@@ -157,11 +170,18 @@ BAD: list[tuple[Sequence[str], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_bad_input_is_one_sentence_and_changes_nothing(family: Cli, arguments: Sequence[str], sentence: str) -> None:
-    commands = (("client", "list"), ("group", "list"), ("policy", "list"), ("schedule", "list"), ("list", "show"))
-    before = [family(*command, "--json").json for command in commands]
+def test_bad_input_is_one_sentence_and_changes_nothing(family: Cli, state: Path, arguments: Sequence[str], sentence: str) -> None:
+    before = rows_of(state)
     assert sentence in family(*arguments).complains()
-    assert [family(*command, "--json").json for command in commands] == before
+    assert rows_of(state) == before
+
+
+def rows_of(state: Path) -> list[str]:
+    """All that the database has, as SQL: clients, groups, policies, schedules, rules and what was recorded of changes."""
+    with closing(sqlite3.connect(state / "gatewayfilter.sqlite3")) as database:
+        rows = list(database.iterdump())
+    assert any("tablet" in row for row in rows)
+    return rows
 
 
 def test_check_of_a_device_that_is_away(family: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
