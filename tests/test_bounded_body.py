@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.content_encoding import BoundedBody, EncodingError
+from tests.case_tables import all_cases
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -39,8 +40,8 @@ def test_any_split_decodes_to_the_same(name: str, data: bytes, step: int) -> Non
     assert not decoder.truncated
 
 
-@pytest.mark.parametrize("name", ENCODERS)
-@pytest.mark.parametrize("limit", [1, 999, 1000])
+@all_cases("name", ENCODERS)
+@all_cases("limit", [1, 999, 1000])
 def test_the_limit_is_exact(name: str, limit: int) -> None:
     encoding, encode = ENCODERS[name]
     data = bytes(range(250)) * 5
@@ -50,7 +51,7 @@ def test_the_limit_is_exact(name: str, limit: int) -> None:
     assert decoder.truncated
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@all_cases("name", ENCODERS)
 def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
     encoding, encode = ENCODERS[name]
     decoder = BoundedBody(encoding, 1000)
@@ -69,7 +70,7 @@ def test_garbage_is_an_error_or_bounded(name: str, data: bytes) -> None:
     assert len(decoder.body) <= 10_000
 
 
-@pytest.mark.parametrize("encoding", ["compress", "gzip, br", "x" * 1000])
+@all_cases("encoding", ["compress", "gzip, br", "x" * 1000])
 def test_unknown_encodings(encoding: str) -> None:
     with pytest.raises(EncodingError, match="unknown encoding"):
         BoundedBody(encoding, 1000)

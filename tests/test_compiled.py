@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.compiled import MODULES, in_use, is_forbidden, why_not
+from tests.case_tables import all_cases
 
 ROOT = Path(__file__).parents[1]
 IMPORT = re.compile(r"^from (gatewayfilter[\w.]*) c?import (\([^)]*\)|[^\n(#]+)", re.MULTILINE)
@@ -26,7 +27,7 @@ def is_there(module: str, name: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("name", MODULES)
+@all_cases("name", MODULES)
 def test_what_a_compiled_module_imports_is_there(name: str) -> None:
     source = (ROOT / name.replace(".", "/")).with_suffix(".pyx").read_text(encoding="utf-8")
     for module, names in IMPORT.findall(source):

@@ -9,6 +9,7 @@ from gatewayfilter import config
 from gatewayfilter.config import ENV_PREFIX, Settings, UnknownRule, known_keys, load, split_address
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS
+from tests.case_tables import all_cases
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -131,7 +132,7 @@ def test_old_names_that_are_refused(tmp_path: Path, text: str, words: str) -> No
         load(file=write(tmp_path, text), environ={})
 
 
-@pytest.mark.parametrize(("old", "new"), RENAMED_SETTINGS.items())
+@all_cases(("old", "new"), RENAMED_SETTINGS.items())
 def test_every_alias_leads_to_a_setting(old: str, new: str) -> None:
     known = dict(known_keys())
     assert new in known
@@ -178,7 +179,7 @@ def test_an_unknown_variable_is_an_error_with_a_suggestion() -> None:
         load(environ={"GATEWAYFILTER_PROXY__LISTN": "127.0.0.1:1"})
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "expected"),
     [("127.0.0.1:80", ("127.0.0.1", 80)), ("[::1]:0", ("::1", 0)), ("name:65535", ("name", 65535))],
 )
@@ -186,7 +187,7 @@ def test_addresses(text: str, expected: tuple[str, int]) -> None:
     assert split_address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "80", ":80", "host:", "host:x", "host:65536", "::1:80"])
+@all_cases("text", ["", "80", ":80", "host:", "host:x", "host:65536", "::1:80"])
 def test_no_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="HOST:PORT"):
         split_address(text)
@@ -283,7 +284,7 @@ def test_names_that_are_nearly_right_get_a_hint() -> None:
         assert config._nearest(given, known) == near, given
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "text", "value"),
     [
         ("FILTER__DISABLED_CATEGORIES", " ads, ,gambling ,", ("ads", "gambling")),

@@ -15,6 +15,7 @@ from gatewayfilter import content_encoding
 from gatewayfilter.content_encoding import MAX_RATIO, EncodingError, StreamDecoder, as_shown, decode_up_to, media_type
 from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.store.page_spool import page_of
+from tests.case_tables import all_cases
 
 ENCODERS = {
     "": lambda body: body,
@@ -48,8 +49,8 @@ def test_two_members_raw_deflate_and_what_follows_the_end() -> None:
     assert decode_up_to(brotli.compress(b"a"), "br", 99) == (b"a", False)
 
 
-@pytest.mark.parametrize("name", ["gzip", "deflate"])
-@pytest.mark.parametrize("step", [1_000_000, 7])
+@all_cases("name", ["gzip", "deflate"])
+@all_cases("step", [1_000_000, 7])
 def test_a_wrong_checksum_hides_no_page(name: str, step: int) -> None:
     body = bytearray(ENCODERS[name](b"shown by browsers" * 99))
     body[-6 if name == "gzip" else -1] ^= 1
@@ -58,7 +59,7 @@ def test_a_wrong_checksum_hides_no_page(name: str, step: int) -> None:
     assert b"".join(pieces) == b"shown by browsers" * 99
 
 
-@pytest.mark.parametrize("step", [1, 3, 1000])
+@all_cases("step", [1, 3, 1000])
 def test_all_that_a_head_of_gzip_may_hold(step: int) -> None:
     raw = zlib.compressobj(wbits=-15)
     data = raw.compress(b"text") + raw.flush()
@@ -68,11 +69,11 @@ def test_all_that_a_head_of_gzip_may_hold(step: int) -> None:
     assert b"".join(piece for at in range(0, len(body), step) for piece in decoder.feed(body[at : at + step])) == b"texttext"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("flags", "further"),
     [(0, b""), (1, b""), (2, b"xx"), (4, b"\x03\x00abc"), (4, b"\x00\x01" + bytes(256)), (8, b"a name\0"), (16, b"a comment\0")],
 )
-@pytest.mark.parametrize("step", [1, 1000])
+@all_cases("step", [1, 1000])
 def test_each_part_of_a_head_of_gzip_ends_where_it_says(flags: int, further: bytes, step: int) -> None:
     data = gzip.compress(b"text")[10:-8]
     body = (b"\x1f\x8b\x08" + bytes([flags]) + bytes(6) + further + data + bytes(8)) * 3
@@ -90,7 +91,7 @@ def test_a_head_of_gzip_has_an_end() -> None:
     assert list(long.feed(head.ljust(70_100, b"n") + b"\0" + gzip.compress(b"text")[10:])) == [b"text"]
 
 
-@pytest.mark.parametrize("name", ["gzip", "deflate", "br"])
+@all_cases("name", ["gzip", "deflate", "br"])
 def test_what_follows_the_end_is_passed_over_whenever_it_comes(name: str) -> None:
     decoder = StreamDecoder(name)
     body = ENCODERS[name](b"text")
@@ -114,7 +115,7 @@ def test_what_a_body_may_expand_to_is_exact() -> None:
         list(StreamDecoder("gzip", max_ratio=1, ratio_from=6_000).feed(padded(6_001, 60)))
 
 
-@pytest.mark.parametrize("name", ["", "gzip", "br", "zstd", "deflate"])
+@all_cases("name", ["", "gzip", "br", "zstd", "deflate"])
 def test_no_piece_is_empty(name: str) -> None:
     decoder = StreamDecoder(name)
     assert list(decoder.feed(b"")) == []
@@ -135,7 +136,7 @@ def test_up_to_is_exact() -> None:
     assert decode_up_to(b"abc", "", 2) == (b"ab", True)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("named", "type_"),
     [
         ("text/html; charset=utf-8", "text/html"),
@@ -172,13 +173,13 @@ def test_a_body_that_is_cut_off_gives_what_is_there(name: str) -> None:
     assert TEXT.startswith(found)
 
 
-@pytest.mark.parametrize("name", ["gzip, br", "compress", "dcb", "gzip,"])
+@all_cases("name", ["gzip, br", "compress", "dcb", "gzip,"])
 def test_an_encoding_that_is_not_known_is_said(name: str) -> None:
     with pytest.raises(EncodingError, match="unknown encoding"):
         StreamDecoder(name)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("named", "read"),
     [
         ("utf-8", ""),

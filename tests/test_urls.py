@@ -25,6 +25,7 @@ from gatewayfilter.urls import (
     registrable_domain,
     unescaped,
 )
+from tests.case_tables import all_cases
 
 CANONICAL = [
     ("http://Example.COM", "http://example.com/"),
@@ -73,14 +74,14 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+@all_cases(("text", "canonical"), CANONICAL)
 def test_canonical_form(text: str, canonical: str) -> None:
     url = parse_url(text)
     assert url.text == canonical
     assert parse_url(url.text) == url
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@all_cases("text", REFUSED)
 def test_refused(text: str) -> None:
     with pytest.raises(UrlError):
         parse_url(text)
@@ -105,7 +106,7 @@ def test_key_has_no_scheme_and_digest_is_its_md5() -> None:
     assert url.digest == hashlib.md5(b"example.com/a?b=1", usedforsecurity=False).digest() == digest_of("example.com/a?b=1")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("one", "other", "same"),
     [
         ("http://x.com/%61", "http://x.com/a", True),
@@ -138,7 +139,7 @@ def test_prefix_keys_are_bounded_and_keep_the_shortest() -> None:
     assert keys[-2:] == ("x.com/a/*", "x.com/*")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "host"),
     [
         ("Example.COM.", "example.com"),
@@ -154,15 +155,13 @@ def test_canonical_host(text: str, host: str) -> None:
     assert canonical_host(text) == host
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a b", "x/y", "-a.com", "foo:80", "a..b", "user@host", "exa*mple.com", "a" * 64 + ".com", "x?y", "\x00"]
-)
+@all_cases("text", ["", "a b", "x/y", "-a.com", "foo:80", "a..b", "user@host", "exa*mple.com", "a" * 64 + ".com", "x?y", "\x00"])
 def test_no_host(text: str) -> None:
     with pytest.raises(UrlError):
         canonical_host(text)
 
 
-@pytest.mark.parametrize("text", ["ok" + "\xad" * 2000 + ".test", " " * 1025, "a" * 60_000])
+@all_cases("text", ["ok" + "\xad" * 2000 + ".test", " " * 1025, "a" * 60_000])
 def test_long_hosts_are_refused_before_anything_is_remembered(text: str) -> None:
     before = canonical_host.cache_info().currsize
     with pytest.raises(UrlError):

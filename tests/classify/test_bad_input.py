@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.interfaces import Page
+from tests.case_tables import all_cases
 
 BAD = "<p>Free spins at our online casino: slot machines, roulette, live dealers. Deposit now for your bonus, join now.</p>"
 CALM = "The garden in spring wants water, and beans want poles. "
@@ -102,7 +103,7 @@ def test_rules_that_contradict_each_other_have_an_order() -> None:
         assert found.score >= 0
 
 
-@pytest.mark.parametrize("phrase", ["(a+)+$", "(x|x)*y", "[", "\\", ".*.*.*=.*", "a{1,99999}"])
+@all_cases("phrase", ["(a+)+$", "(x|x)*y", "[", "\\", ".*.*.*=.*", "a{1,99999}"])
 def test_expressions_in_words_are_plain_text(phrase: str) -> None:
     classifier = PageClassifier(Lexicon.of([WordFile("test", words={phrase: 30.0}, min_words=1)]))
     assert classifier.classify_text(f"x {phrase} x").harmful

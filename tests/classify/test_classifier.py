@@ -15,6 +15,7 @@ from gatewayfilter.classify.zones import PageText, page_text, plain_text
 from gatewayfilter.documents.page_parts import PageParts, parts_of
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 
 URL = "https://site.example/"
 LEXICON = Lexicon.of(
@@ -124,7 +125,7 @@ def test_bodies_are_read_up_to_a_bound(judge: PageClassifier, monkeypatch: pytes
         assert judge.classify_with_parts(page(body, kind))[0].scores.get("gambling") == score
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "asked",
     [
         page(f"<title>T</title><p>{HARMFUL}</p><a href=/x>prize</a>"), page(f"<p>{HARMFUL}", "text/plain"),
@@ -133,7 +134,6 @@ def test_bodies_are_read_up_to_a_bound(judge: PageClassifier, monkeypatch: pytes
         page("<p>赌场 casino roulette 你好</p>".encode("gb18030"), "text/html; charset=windows-1252"),
         page(f"<html><p>{HARMFUL}", "image/png"), page(HARMLESS, "application/xml"),
     ],
-    ids=lambda asked: f"{asked.content_type} {asked.url} {asked.body[:12]!r}",
 )  # fmt: skip
 def test_a_page_is_judged_alike_with_its_parts(asked: Page) -> None:
     found, parts = ruled(services=SERVICES).classify_with_parts(asked)
@@ -158,7 +158,7 @@ def test_what_is_ignored_does_not_count(judge: PageClassifier) -> None:
     assert judge.classify_text(HARMFUL).category == "gambling"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("services", "html", "kind", "clone"),
     [
         (SERVICES, LOGIN, "text/html", True), (None, LOGIN, "text/html", False), (SERVICES, LOGIN, "text/plain", False),
@@ -197,7 +197,7 @@ def test_a_label_that_shows_harmful_text_counts() -> None:
     assert not judge.classify_page(harmless).harmful
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("of_page", "of_passage", "length", "category", "certainty", "doubt"),
     [
         (0.95, 0.0, 3_000, "gambling", 0.95, ""), (0.2, 0.6, 3_000, "gambling", 0.9, ""), (0.2, 0.4, 3_000, "", 0.2, ""),
@@ -234,7 +234,7 @@ def test_words_that_only_the_squashed_view_shows_count_once_and_have_no_place(ju
     assert found.category == "gambling"
 
 
-@pytest.mark.parametrize(("logit", "text", "category", "asked"), [(9.0, "prize prize", "", 0), (9.0, "casino", "", 1), (-9.0,
+@all_cases(("logit", "text", "category", "asked"), [(9.0, "prize prize", "", 0), (9.0, "casino", "", 1), (-9.0,
     HARMFUL, "", 1), (9.0, HARMFUL, "gambling", 1)])  # fmt: skip
 def test_a_second_opinion_is_asked_where_words_are_not_clear(logit: float, text: str, category: str, asked: int) -> None:
     texts: list[str] = []

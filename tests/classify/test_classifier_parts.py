@@ -22,6 +22,7 @@ from gatewayfilter.classify.score_adjustment import PASSAGE_CERTAINTY, with_opin
 from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 
 WORDS = WordFile("c", limit=10.0, min_words=1, words={"casino": 12.0, "bonus": 4.0})
 LOGIN = "<input type=password>"
@@ -79,7 +80,7 @@ def calibration() -> Calibration:
     return Calibration(("c", "d"), cast("DecisionTrees", SimpleNamespace()), knots, np.arange(2.0 * KINDS))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("odds", "logit"),
     [
         (1.0, log(0.3 / 0.7)), (0.25, log(0.3 / 0.7) - 0.75), (2.0, log(9)), (4.0, log(99)), (5.5, log(99) + 1.5),
@@ -91,7 +92,7 @@ def test_the_scale_goes_on_beyond_its_knots(odds: float, logit: float) -> None:
     assert calibration().scaled(odds, 3) == pytest.approx(1 / (1 + exp(-logit)))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("category", "ideographic", "length", "column"),
     [
         ("c", False, 1_500, 0),
@@ -110,7 +111,7 @@ def test_each_kind_of_page_has_a_column(category: str, length: int, column: int,
     assert calibration().certainty_of_passages(page) == calibration().scaled(float(column), column)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("score", "logit", "moved", "category"),
     [
         (12.0, -99.0, 7.0, ""), (12.0, 0.0, 12.0, "c"), (8.0, 99.0, 13.0, "c"), (8.0, 0.0, 8.0, ""), (4.9, 99.0, 4.9, ""),
@@ -133,7 +134,7 @@ def test_a_second_opinion_moves_what_is_not_clear(score: float, logit: float, mo
     assert [(hit.category, hit.zone, hit.position) for hit in spoken] == ([("c", "main", UNPLACED)] if moved != score else [])
 
 
-@pytest.mark.parametrize(("whole", "certainty"), [(None, PASSAGE_CERTAINTY), (0.2, PASSAGE_CERTAINTY), (0.95, 0.95)])
+@all_cases(("whole", "certainty"), [(None, PASSAGE_CERTAINTY), (0.2, PASSAGE_CERTAINTY), (0.95, 0.95)])
 def test_a_passage_makes_a_page_no_less_certain(whole: float | None, certainty: float) -> None:
     found = Judgement("", 1.0, 10.0, {"c": 1.0}, (), {}, certainty=whole)
     judged = Judgement("c", 12.0, 10.0, {"c": 12.0}, (), {}, certainty=0.99)

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from gatewayfilter.classify.imitated_services import Claim, ImitatedServices, Service, folded
 from gatewayfilter.classify.login_clone import (
     MAX_LENGTH,
@@ -24,6 +22,7 @@ from gatewayfilter.classify.login_clone import (
     may_be_login_clone,
 )
 from gatewayfilter.documents.html.forms import Credential, PageForms
+from tests.case_tables import all_cases
 
 SERVICES = ImitatedServices(
     [
@@ -54,7 +53,7 @@ ACCOUNT, OTHER = "https://paybank.com/help", "https://elsewhere.example/help"
 SIGN_IN = "https://login.paybank.com/account"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("given", "found"),
     [
         ({}, []), ({"title": "PayBank"}, [("PayBank", "paybank.com", 2, False)]),
@@ -100,7 +99,7 @@ def test_account_links_are_counted() -> None:
     assert _account_hosts(parsed, "paybank.com", SERVICES)["PayBank"][1:] == (1, 1)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "found"),
     [
         ("log in to paybank", {"PayBank"}), ("your PayBank account", {"PayBank"}),
@@ -113,7 +112,7 @@ def test_in_whose_name_a_text_asks(text: str, found: set[str]) -> None:
     assert _phrased(text, SERVICES) == found
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("title", "own", "itself"),
     [("Firm | x", "firm.example", True), ("F-i-r-m", "firm.example", True), ("abc", "abc.example", False),
      ("abcd", "abcd.example", True), ("x", "firm.example", False), ("PayBank", "paybank.example", False),
@@ -125,7 +124,7 @@ def test_whether_a_title_has_the_name_of_its_site(title: str, own: str, *, itsel
     assert _names_itself(title, own, SERVICES) is itself
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "title", "named"),
     [
         ("", "PayBank", True), ("", "x", False), ("<meta name=savepage-x>", "", True), ("og:url //www.PayBank.com", "", True),
@@ -149,7 +148,7 @@ PAYBANK: dict[str, Any] = {"declared": ("https://paybank.com/",)}
 """Three points of identity; a title is two more, a field one."""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("page", "title", "text", "is_clone"),
     [
         (forms(**PAYBANK), "PayBank", "", True), (forms(**PAYBANK), "", "", False),
@@ -201,7 +200,7 @@ def test_where_no_page_is_a_clone() -> None:
 IDENTITY = _Identity("b", "bank.example", 3)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("target", "identity", "destination"),
     [
         ("https://www.bank.example/", IDENTITY, Destination.OWNER), ("https://x.example/", IDENTITY, Destination.OTHER),

@@ -16,9 +16,10 @@ from gatewayfilter.classify.score import UNPLACED, Sum, ZoneHits
 from gatewayfilter.classify.score_breakdown import breakdown_of
 from gatewayfilter.classify.zones import PageText, page_text, plain_text, url_words
 from gatewayfilter.model import Classification, Evidence
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("places", "size", "closest"),
     [
         ([], 5, (0.0, 0, 0)), ([(3, 2.0)], 5, (2.0, 3, 3)), ([(0, 1.0), (5, 1.0)], 5, (2.0, 0, 5)), ([(0, 1.0),
@@ -92,7 +93,7 @@ def test_the_densest_passage_is_taken_as_a_share_of_its_limit() -> None:
     assert passages.LEAST_SHARE * 4.0 == 3.0
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "ideographic", "short"),
     [
         ("a" * 40, False, 1.0),
@@ -116,7 +117,7 @@ def test_the_form_of_a_text() -> None:
     assert form_of("字", ideographic=True).line == pytest.approx(log1p(1.0))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("ignored", "text", "left"),
     [
         ("casino", "a casino x", "a   x"), ("ca.sino", "casino", " "), ("in casino", "sin in at", "    at"),
@@ -139,7 +140,7 @@ def hit(word: str, position: int, zone: str = "main") -> Evidence:
     return Evidence(word, "c", 1.0, zone, position)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "evidence", "marked"),
     [
         ("ab cd", [hit("ab", 0)], [("ab", 1), (" cd", 0)]), ("ab cd", [hit("cd", 3)], [("ab ", 0), ("cd", 1)]),

@@ -16,6 +16,7 @@ from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Evidence
 from gatewayfilter.settings import Extractor, bundled_folder
+from tests.case_tables import all_cases
 from tests.classify.honest_login_pages import CLONES, HONEST, Case, canonical, form, page
 
 OWNED = (
@@ -32,12 +33,12 @@ def found_on(url: str, html: str) -> Evidence | None:
     return find_login_clone(html, url, text.title, text.visible(), SERVICES)
 
 
-@pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
+@all_cases("case", HONEST)
 def test_an_honest_page_is_no_clone(case: Case) -> None:
     assert found_on(case.url, case.html) is None
 
 
-@pytest.mark.parametrize("case", CLONES, ids=lambda case: case.name)
+@all_cases("case", CLONES)
 def test_a_clone_is_found(case: Case) -> None:
     found = found_on(case.url, case.html)
     assert found is not None
@@ -75,7 +76,7 @@ def test_services_are_many_and_each_owns_its_domains() -> None:
         assert not claim.service.owns("site.example")
 
 
-@pytest.mark.parametrize("host", ["me.github.io", "paypal.com.evil.org", "amazon.xyz", "xgoogle.com"])
+@all_cases("host", ["me.github.io", "paypal.com.evil.org", "amazon.xyz", "xgoogle.com"])
 def test_a_host_that_anybody_may_have_is_owned_by_no_service(host: str) -> None:
     assert SERVICES.of_host(host) is None
 

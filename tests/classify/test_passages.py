@@ -17,6 +17,7 @@ from gatewayfilter.classify.score_adjustment import PASSAGE_CERTAINTY, with_pass
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Evidence
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 from tests.classify.synthetic_pages import sites
 
 CATEGORIES = Lexicon.of([WordFile("gambling", limit=20.0, words={"jackpot": 10.0, "slots": 9.0})]).categories
@@ -46,7 +47,7 @@ def test_words_far_apart_make_no_passage() -> None:
     assert densest([hits(text, {"jackpot": LEAST_SHARE * 20.0})], CATEGORIES, ideographic=False) is not None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "other",
     [
         hits("jackpot slots", {"jackpot": 10.0, "slots": 9.0}, zone="url"),

@@ -26,6 +26,7 @@ from gatewayfilter.classify.score_adjustment import (
 from gatewayfilter.classify.zones import PageText, plain_text
 from gatewayfilter.model import Evidence
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 
 LEXICON = Lexicon({name: Category(name, 10.0, 2) for name in ("gambling", "drugs", "games", "malware")})
 KNOWN = ("gambling", "drugs", "malware")
@@ -137,7 +138,7 @@ def test_a_page_that_reads_harmless_is_taken_under_the_limits() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("words", "category", "certainty"), [({"games": 2, "drugs": 2}, "games", None), ({"games": 1, "drugs": 2}, "drugs", None),
     ({"games": 1, "drugs": 1}, "", 0.4)],
 )  # fmt: skip
@@ -213,7 +214,7 @@ def test_the_candidate_is_the_nearest_of_those_that_are_judged() -> None:
     assert getattr(candidate_of(short, LEXICON, KNOWN, page), "category", "") == "gambling"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("fraud", "betting", "length", "category"),
     [(8.0, 4.0, 10, "gambling"), (8.0, 3.9, 10, "fraud"), (4.0, 2.0, 4_000, "gambling"), (3.8, 1.9, 4_000, "fraud"),
     (8.0, 4.0, 90_000, "fraud"), (10.0, 5.0, 90_000, "gambling")],

@@ -20,6 +20,7 @@ from gatewayfilter.classify.zones import PageText
 from gatewayfilter.documents.html.forms import Credential, PageForms
 from gatewayfilter.model import Classification, Evidence
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 
 LEXICON: Any = type("Lexicon", (), {"category": lambda _, name: type("Category", (), {"limit": 20.0})()})()
 SUM = Sum(12.0, 6.0, 4.0, 3.0, 2.0, 20.0, 5, 3)
@@ -29,7 +30,7 @@ def page(length: int) -> PageText:
     return PageText("", {"main": "x" * length})
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("length", "share", "is_hint"),
     [(0, 0.1, True), (2_000, 0.1, True), (2_000, 0.099, False), (4_000, 0.2, True), (4_000, 0.199, False), (90_000, 0.5, True)],
 )
@@ -54,7 +55,7 @@ def test_what_words_make_of_a_page() -> None:
     assert cast("Any", candidate_of(enough, LEXICON, ["gambling"], page(300))).enough
 
 
-@pytest.mark.parametrize(("betting", "name"), [(5.0, "gambling"), (4.9, "fraud"), (None, "fraud")])
+@all_cases(("betting", "name"), [(5.0, "gambling"), (4.9, "fraud"), (None, "fraud")])
 def test_pages_of_payments_are_weighed_as_betting_from_half_of_it_on(betting: float | None, name: str) -> None:
     scores = {"fraud": 10.0} | ({} if betting is None else {BETTING: betting})
     found = Judgement("", 10.0, 20.0, scores, (), dict.fromkeys(scores, SUM))
@@ -155,7 +156,7 @@ def forms(*credentials: Credential, target: str = "/login") -> PageForms:
 CARD, CHECK, PIN, SEED, LOGIN = Credential.CARD, Credential.CARD_CHECK, Credential.PIN, Credential.SEED, Credential.LOGIN
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("asked", "target", "said"),
     [
         ((CARD, CHECK, PIN), "/x", "security code and PIN together"),
@@ -177,7 +178,7 @@ def test_what_no_honest_page_asks(asked: tuple[Credential, ...], target: str, sa
     assert bool(found) is bool(said)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("target", "destination"),
     [
         ("mailto:a@b.example", Destination.COLLECTOR), ("MAILTO:a@b.example", Destination.COLLECTOR), ("", Destination.SITE),

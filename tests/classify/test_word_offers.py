@@ -5,6 +5,7 @@ import pytest
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.lexicon.word_file import WordFile, parse_word_file
 from gatewayfilter.errors import ClassifyError
+from tests.case_tables import all_cases
 
 FILES = (
     WordFile(
@@ -46,7 +47,7 @@ def test_scores(words: PageClassifier, text: str, score: float) -> None:
     assert found.harmful == (score > 10.0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("filler", "limit"),
     [(0, 10.0), (80, 10.0), (381, 15.0), (1_490, 20.0), (100_000, 20.0)],
 )

@@ -12,6 +12,7 @@ from gatewayfilter import __version__
 from gatewayfilter.cli import root
 from gatewayfilter.cli.root import COMMANDS, main
 from gatewayfilter.cli.ui.command import FilterCommand, FilterGroup
+from tests.case_tables import all_cases
 
 type Cli = Callable[..., Any]
 
@@ -48,7 +49,7 @@ def test_every_command_has_help_with_an_example(path: tuple[str, ...], command: 
             assert parameter.help, f"{parameter.opts} needs a help text"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@all_cases("name", COMMANDS)
 def test_the_table_of_commands_says_what_the_commands_say(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from gatewayfilter.cli.root import main
 from gatewayfilter.cli.ui.command import COMMON_OPTIONS, FilterCommand, FilterGroup
+from tests.case_tables import all_cases
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENGLISH = (DOCS / "commands.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def options_of(command: click.Command) -> list[click.Option]:
     return [option for option in command.params if isinstance(option, click.Option) and option.name not in COMMON_OPTIONS]
 
 
-@pytest.mark.parametrize("path", LEAVES)
+@all_cases("path", LEAVES)
 def test_every_command_has_its_section(path: str) -> None:
     section = _sections(ENGLISH)[path]
     command = LEAVES[path]
@@ -66,13 +66,13 @@ def test_no_section_is_about_a_command_that_is_gone() -> None:
     assert set(_sections(ENGLISH)) <= set(LEAVES) | groups
 
 
-@pytest.mark.parametrize("path", LEAVES)
+@all_cases("path", LEAVES)
 def test_no_row_is_about_an_option_that_is_gone(path: str) -> None:
     rows = [line for line in _sections(ENGLISH)[path].splitlines() if line.startswith("| `-")]
     assert rows == [option_row(option) for option in options_of(LEAVES[path])]
 
 
-@pytest.mark.parametrize("path", LEAVES)
+@all_cases("path", LEAVES)
 def test_the_chinese_page_names_every_command(path: str) -> None:
     assert f"`{path}" in CHINESE
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.config import ENV_PREFIX, Settings, default_data_dir, known_keys
+from tests.case_tables import all_cases
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENGLISH = (DOCS / "configuration.md").read_text(encoding="utf-8")
@@ -59,7 +60,7 @@ def _row(key: str) -> str:
     return f"| `{key}` | {_type(key)} | {_default(key)} | {meaning} | {_environment(key)} |"
 
 
-@pytest.mark.parametrize("key", KEYS)
+@all_cases("key", KEYS)
 def test_every_setting_has_its_row(key: str) -> None:
     assert _row(key) in ENGLISH.splitlines()
 
@@ -70,7 +71,7 @@ def test_no_row_is_about_a_setting_that_is_gone(text: str) -> None:
     assert set(rows) == set(KEYS)
 
 
-@pytest.mark.parametrize("key", KEYS)
+@all_cases("key", KEYS)
 def test_the_chinese_page_names_default_and_environment(key: str) -> None:
     (row,) = [line for line in CHINESE.splitlines() if line.startswith(f"| `{key}` |")]
     assert _default(key).replace("none", "无") in row

@@ -15,6 +15,7 @@ from gatewayfilter.interfaces import CrawlRequest, Priority, QueueState
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_fakes import FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
@@ -241,7 +242,7 @@ HOSTS = [
 ]
 
 
-@pytest.mark.parametrize(("hosts", "own", "link", "leads"), HOSTS)
+@all_cases(("hosts", "own", "link", "leads"), HOSTS)
 def test_where_links_may_lead(hosts: tuple[str, ...], own: str, link: str, *, leads: bool) -> None:
     strategy = strategy_of(settings(hosts=hosts), "look")
     assert strategy.leads_to(parse_url(own), parse_url(link)) is leads

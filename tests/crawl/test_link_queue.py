@@ -13,6 +13,7 @@ from gatewayfilter.interfaces import CrawlRequest, Priority
 from gatewayfilter.settings import CrawlTask, Follow
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import digest_of, parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 
 NOW = 1_700_000_000.0
@@ -90,7 +91,7 @@ def test_what_a_url_is_remembered_by() -> None:
     assert seen_key(url, "news") == digest_of(f"news\n{url.text}")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("follow", "depth", "links", "harmful", "harmless"),
     [
         (Follow.ALL, 2, 5, True, True),

@@ -28,6 +28,7 @@ from gatewayfilter.model import Classification
 from gatewayfilter.settings import CrawlTask
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import digest_of, parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_fakes import HARMLESS, FakeFrontier, FakeSink
 
 NOW = 1_700_000_000.0
@@ -51,7 +52,7 @@ def test_of_a_transaction_that_fails_nothing_is_settled_with_the_next_one() -> N
     assert frontier.finished == {second.url: NOW + REFUSED_REST_S}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("error", "attempts", "counted", "least_s", "most_s"),
     [
         (HostBusyError("busy", 40.0), 1, False, 40.0, 60.0),
@@ -117,7 +118,7 @@ class Notes:
         self.pages.append(page)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("seen", "known", "rest_s", "noted"),
     [
         (visit(), False, JUDGED_REST_S, False),
@@ -193,7 +194,7 @@ class MemorySet:
         """There is no file."""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("seen", "noted"),
     [
         (visit(headers={"etag": "1"}), True),

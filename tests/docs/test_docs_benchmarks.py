@@ -5,8 +5,7 @@ Each section says what its tables count in and what they leave out.
 
 import re
 
-import pytest
-
+from tests.case_tables import all_cases
 from tests.docs.markdown_pages import PAGES
 
 TEXT = PAGES["docs/benchmarks.md"].text
@@ -30,7 +29,7 @@ def missing(figures: list[str], text: str) -> list[str]:
     return [figure for figure in figures if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?!\.?\d)", text)]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@all_cases("row", ROWS)
 def test_the_figures_of_a_row_stand_together_below(row: list[str]) -> None:
     figures = [figure.rstrip(",") for figure in NUMBER.findall(LINK.sub("", row[3]))]
     assert figures
@@ -42,7 +41,7 @@ def test_the_summary_is_read() -> None:
     assert missing(["99.87"], TEXT) == ["99.87"]
 
 
-@pytest.mark.parametrize("title", TABLES)
+@all_cases("title", TABLES)
 def test_a_section_says_before_its_tables_what_is_in_and_what_is_left_out(title: str) -> None:
     assert re.search(r"\bIn[:,]\s", TABLES[title]), title
     assert "Left out" in TABLES[title], title

@@ -12,6 +12,7 @@ from gatewayfilter.config import ENV_PREFIX, known_keys, load
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.settings.renamed import RENAMED_SETTINGS
 from gatewayfilter.sources import load_services
+from tests.case_tables import all_cases
 from tests.docs.markdown_pages import PAGES, ROOT, MarkdownPage, read_page
 
 KNOWN_KEYS = dict(known_keys())
@@ -163,7 +164,7 @@ def test_the_chinese_page_shows_commands_that_the_english_one_shows(name: str) -
     assert name != "README.md" or english == chinese
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("check", "text", "expected"),
     [
         (broken_links, "[a](none.md) [b](markdown_pages.py) [c](#here)\n# Here\n", ["none.md"]),

@@ -21,6 +21,7 @@ from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.store.sql.schema import METADATA
 from gatewayfilter.telemetry import METRICS, StatusFile
 from gatewayfilter.wiring.proxy import assemble_components
+from tests.case_tables import all_cases
 from tests.docs.markdown_pages import PAGES, ROOT
 
 PACKAGE = ROOT / "gatewayfilter"
@@ -42,7 +43,7 @@ def section(text: str, heading: str) -> str:
     return text.split(f"\n{heading}\n", 1)[1].split(f"\n{level} ", 1)[0]
 
 
-@pytest.mark.parametrize("reason", Reason)
+@all_cases("reason", Reason)
 def test_every_reason_has_its_row_and_section(reason: Reason) -> None:
     assert [f"[`{reason}`](#{reason})"] in [row[:1] for row in rows(REASONS.prose)]
     assert len(section(REASONS.text, f"## `{reason}`")) > 100
@@ -64,7 +65,7 @@ def test_reasons_that_block_have_a_sentence_on_the_block_page() -> None:
     assert set(ENGLISH.why) == set(CHINESE.why) == blocking
 
 
-@pytest.mark.parametrize("name", METRICS)
+@all_cases("name", METRICS)
 def test_every_counter_has_its_row(name: str) -> None:
     assert [f"`{name}`", METRICS[name]] in [row[:2] for row in rows(METRICS_PAGE.prose)]
 
@@ -186,7 +187,7 @@ def test_systemd_understands_the_unit(tmp_path: Path, unit: Path) -> None:
     assert unit.name not in done.stderr  # what else it says is about the machine
 
 
-@pytest.mark.parametrize("level", CERTAINTY_LEVELS, ids=lambda level: level.word)
+@all_cases("level", CERTAINTY_LEVELS)
 def test_every_level_of_certainty_is_explained_in_both_languages(level: CertaintyLevel) -> None:
     english = {row[0]: row[1] for row in rows(PAGES["docs/classification.md"].text) if len(row) == 2}
     chinese = {row[0]: row[1:] for row in rows(PAGES["docs/zh/classification.md"].text) if len(row) == 3}

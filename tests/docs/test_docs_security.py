@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.case_tables import all_cases
 from tests.docs.markdown_pages import PAGES, ROOT
 
 PAGE = PAGES["docs/security.md"]
@@ -37,7 +38,7 @@ def test_a_test_that_is_named_exists(file: str, function: str) -> None:
     assert not function or function in defined
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "heading",
     [
         "### Nothing passes unread by accident",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests.case_tables import all_cases
 from tests.docs.markdown_pages import ROOT, read_page
 from tests.docs.test_docs_pages import wrong_commands
 
@@ -17,7 +18,7 @@ def read_yaml(text: str) -> Any:
     return YAML(typ="safe").load(text)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@all_cases("path", TEMPLATES)
 def test_commands_that_templates_name_exist(path: Any) -> None:
     assert wrong_commands(read_page(path)) == []
 

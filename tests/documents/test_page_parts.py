@@ -14,6 +14,7 @@ from gatewayfilter.documents.html.references import MAX_IMAGES, MAX_LINKS, MAX_T
 from gatewayfilter.documents.page_parts import read_parts
 from gatewayfilter.documents.pdf_text import MAX_PAGES, pdf_text
 from gatewayfilter.interfaces import Page
+from tests.case_tables import all_cases
 
 twice = pytest.mark.usefixtures("each_reading")
 """Compiled and in Python."""
@@ -186,7 +187,7 @@ def test_a_hostile_pdf_file_holds_nobody(name: str) -> None:
     assert pdf_text(pdf("still works"))[1] == "still works"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("content_type", "body", "expected"),
     [
         ("application/pdf", b"%PDF-1.4", True),

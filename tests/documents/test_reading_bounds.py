@@ -21,6 +21,7 @@ from gatewayfilter.documents.html.forms import Credential, likely_credentials, r
 from gatewayfilter.documents.html.tags import is_closed, with_few_attributes, without_zeros
 from gatewayfilter.documents.main_text import is_tame
 from gatewayfilter.documents.sandbox import FRAME, Sandbox, SandboxError
+from tests.case_tables import all_cases
 
 PASSWORD = "<input type=password>"
 
@@ -71,7 +72,7 @@ def test_fields_that_hold_addresses_refer_to_them() -> None:
     assert found.references == ("https://a.example/", "//c.example/")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("attributes", "closed"),
     [
         ("", False),
@@ -91,7 +92,7 @@ def test_a_slash_closes_a_tag_unless_it_belongs_to_a_value(attributes: str, *, c
 ZERO = "\ufffd"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "seen"),
     [
         ("a\0b<p>c\0d", "ab<p>cd"),

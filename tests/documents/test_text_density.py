@@ -16,6 +16,7 @@ from gatewayfilter.documents.text_density import Block, densest_run, density, ma
 from gatewayfilter.interfaces import Page
 from gatewayfilter.settings import Extractor
 from gatewayfilter.wiring import classifier
+from tests.case_tables import all_cases
 
 pytestmark = pytest.mark.usefixtures("each_reading")
 PROSE = "The council met on Tuesday and talked about the new bridge for three hours, without coming to an end. "
@@ -49,7 +50,7 @@ def test_smoothing_falls_off_to_both_sides() -> None:
     assert found[4] > found[3] > found[2] > 0 == found[1]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("block", "sign"),
     [
         (Block(PROSE, 0), 1),
@@ -82,7 +83,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("blocks", "run"), CASES)
+@all_cases(("blocks", "run"), CASES)
 def test_main_run(blocks: list[Block], run: tuple[int, int]) -> None:
     start, end = main_run(blocks)
     if run == (0, 0):
@@ -104,8 +105,8 @@ PAGE = (
 )
 
 
-@pytest.mark.parametrize("extractor", Extractor)
-@pytest.mark.parametrize("html", [PAGE, PAGE.replace("><", ">\n<"), PAGE.replace("<p>", "<div>").replace("</p>", "</div>")])
+@all_cases("extractor", Extractor)
+@all_cases("html", [PAGE, PAGE.replace("><", ">\n<"), PAGE.replace("<p>", "<div>").replace("</p>", "</div>")])
 def test_extractors_agree_on_a_plain_article(html: str, extractor: Extractor) -> None:
     page = read_html(html)
     main, rest = split_main(html, page, extractor)
@@ -142,7 +143,7 @@ TAME = [
 ]
 
 
-@pytest.mark.parametrize(("html", "tame"), TAME)
+@all_cases(("html", "tame"), TAME)
 def test_what_a_dom_parser_is_trusted_with(html: str, *, tame: bool) -> None:
     assert is_tame(html) is tame
 

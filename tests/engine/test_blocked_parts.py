@@ -23,6 +23,7 @@ from gatewayfilter.model import (
     Source,
 )
 from gatewayfilter.urls import digest_of, parse_url
+from tests.case_tables import all_cases
 
 ALLOW, BLOCK, SPLICE = ListAction.ALLOW, ListAction.BLOCK, ListAction.SPLICE
 NOW = 1_000.0
@@ -145,7 +146,7 @@ def test_categories_that_are_off_do_not_count() -> None:
     assert not named(both, "gambling", "adult")
 
 
-@pytest.mark.parametrize("text", ["not a host", "", "a/b", f"{HOST}@evil.example", "..", "\ud800"])
+@all_cases("text", ["not a host", "", "a/b", f"{HOST}@evil.example", "..", "\ud800"])
 def test_what_is_no_host_never_passes(text: str) -> None:
     assert Running(builder_of()).named(text)
 
@@ -200,7 +201,7 @@ def test_an_adblock_rule_that_speaks_of_the_host_names_it(rule: str, named: bool
     assert Running(builder_of(adblock=[rule], splice=[".bank.example"])).engine.decide_host(HOST).action is HostAction.SPLICE
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pattern", "named"),
     [
         (f"{HOST}/x", True),

@@ -25,6 +25,7 @@ from gatewayfilter.model import (
     Verdict,
 )
 from gatewayfilter.urls import Url, digest_of, parse_url
+from tests.case_tables import all_cases
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 NOW = 1_000.0
@@ -84,7 +85,7 @@ def test_the_order_is_the_documented_one() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "black", "adblock", "white", "reason"),
     [
         ("allow block", True, ["||x.example^"], True, Reason.MANUAL_ALLOW),
@@ -281,7 +282,7 @@ def test_explain_of_an_exception() -> None:
     assert "@@||x.example/page" in answers["adblock"].explanation
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("opened", "off", "said"),
     [
         (snapshot(black=["x.example/page"]), ["phishing"], "its category phishing is switched off"),
@@ -389,7 +390,7 @@ def test_a_url_with_lone_surrogates_is_a_bad_request() -> None:
     assert HOSTILE_TARGET.explain(asks).verdict.blocked
 
 
-@pytest.mark.parametrize("host", [".".join("a" * 127), "www." * 60 + "x", "x" * 63 + ".example", "www.", "1.2.3.4", "[::1]"])
+@all_cases("host", [".".join("a" * 127), "www." * 60 + "x", "x" * 63 + ".example", "www.", "1.2.3.4", "[::1]"])
 def test_odd_hosts_are_decided(host: str) -> None:
     asks = Request(Url("http", host, "", "/" + "a/" * 500, "?" + "q" * 1000))
     assert HOSTILE_TARGET.decide(asks).reason is Reason.UNKNOWN

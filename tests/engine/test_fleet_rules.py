@@ -1,7 +1,5 @@
 """Rules of a fleet's publisher: locked ones first, then those of this machine, then the others."""
 
-import pytest
-
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
 from gatewayfilter.engine.snapshot.reader import Snapshot
@@ -17,6 +15,7 @@ from gatewayfilter.model import (
     parse_matcher,
 )
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 PC = Client("pc", (parse_matcher("192.0.2.7"),))
@@ -33,7 +32,7 @@ def engine(*rules: tuple[ListAction, str, str]) -> FilterEngine:
     return FilterEngine(Snapshot.from_bytes(builder.build()))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "blocked"),
     [
         ([(BLOCK, FLEET, "")], True),
@@ -54,7 +53,7 @@ def test_which_rule_counts(rules: list[tuple[ListAction, str, str]], *, blocked:
     assert found.decide(request).blocked is blocked
 
 
-@pytest.mark.parametrize(("group", "words"), [(FLEET, "from the fleet's publisher"), (FLEET_LOCKED, "and locked"), ("", "")])
+@all_cases(("group", "words"), [(FLEET, "from the fleet's publisher"), (FLEET_LOCKED, "and locked"), ("", "")])
 def test_check_names_the_publisher(group: str, words: str) -> None:
     answers = engine((BLOCK, group, "")).explain(Request(parse_url("http://site.example/")))
     sentence = next(answer.explanation for answer in answers.answers if answer.decider == "manual")

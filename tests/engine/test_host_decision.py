@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from gatewayfilter.model import (
     Source,
 )
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 ALLOW, BLOCK, SPLICE = ListAction.ALLOW, ListAction.BLOCK, ListAction.SPLICE
 DENY, PASS, LOOK = HostAction.DENY, HostAction.SPLICE, HostAction.INTERCEPT
@@ -96,7 +96,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("black", "splice", "adblock", "manual", "action", "reason", "named"), CASES)
+@all_cases(("black", "splice", "adblock", "manual", "action", "reason", "named"), CASES)
 def test_cases(
     black: Sequence[str],
     splice: Sequence[str],
@@ -128,7 +128,7 @@ def test_a_block_that_is_added_while_it_runs_counts_at_once() -> None:
     assert running.decide_host(HOST).action is DENY
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "action"),
     [
         ("PAY.Bank.Example.", PASS),

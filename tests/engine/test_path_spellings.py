@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from gatewayfilter.engine.path_spellings import has_spellings, spellings_of
 from gatewayfilter.model import Action, EntryKind, ListAction, Reason
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.engine.test_filter_engine import engine, entry, manual, request, snapshot
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("path", "paths"),
     [
         ("/", []),
@@ -67,8 +68,8 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("path", ["/secret/1", *SPELLINGS])
-@pytest.mark.parametrize("block", BLOCKS)
+@all_cases("path", ["/secret/1", *SPELLINGS])
+@all_cases("block", BLOCKS)
 def test_a_block_holds_for_all_of_them(block: str, path: str) -> None:
     asked = engine(snapshot(**BLOCKS[block]))  # type: ignore[arg-type]
     asks = request(f"http://h.example{path}")
@@ -84,8 +85,8 @@ ALLOWS = {
 }
 
 
-@pytest.mark.parametrize("path", SPELLINGS)
-@pytest.mark.parametrize("allow", ALLOWS)
+@all_cases("path", SPELLINGS)
+@all_cases("allow", ALLOWS)
 def test_an_allow_holds_for_none(allow: str, path: str) -> None:
     if path == "/%73ecret/1":  # has the very key (RFC 3986 §6.2.2.2)
         return

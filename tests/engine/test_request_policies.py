@@ -34,6 +34,7 @@ from gatewayfilter.model import (
     with_value,
 )
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 NOON = datetime.fromisoformat("2026-05-04T12:00+00:00").timestamp()
 CHILD, ADULT = "10.0.0.2", "10.0.0.3"
@@ -79,7 +80,7 @@ def reason(found: FilterEngine, url: str, client: str = CHILD) -> str:
     return f"{verdict.action} {verdict.reason}"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("strictness", "blocked"),
     [
         ("relaxed", {"sure", "unmeasured"}),
@@ -118,7 +119,7 @@ CONNECTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("values", "host", "wanted"), CONNECTIONS)
+@all_cases(("values", "host", "wanted"), CONNECTIONS)
 def test_connections(values: tuple[str, ...], host: str, wanted: tuple[HostAction, str, bool]) -> None:
     verdict = engine(policy("kids", *values)).decide_host(host, CHILD)
     assert (verdict.action, verdict.connect_to, verdict.shows_page) == wanted

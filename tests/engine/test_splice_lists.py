@@ -11,6 +11,7 @@ from gatewayfilter.engine.state.overlay import Overlay
 from gatewayfilter.engine.tables.bloom import BloomAnswer
 from gatewayfilter.model import Action, EntryKind, ListAction, ManualRule, Reason, Request, Source, Verdict
 from gatewayfilter.urls import digest_of, parse_url
+from tests.case_tables import all_cases
 
 SPLICE = ListAction.SPLICE
 
@@ -28,7 +29,7 @@ def facts_of(snapshot: Snapshot, url: str) -> Verdict | None:
     return work_out(state.lists, parse_url(url), 0.0).splice
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "rule"),
     [
         ("https://bank.example/", ".bank.example"),
@@ -61,11 +62,11 @@ def test_the_list_decides_no_url(black: tuple[str, ...], reason: Reason) -> None
     assert engine.explain(request).verdict.reason is reason
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("kind", "pattern"),
     [(EntryKind.DOMAIN, ".bank.example"), (EntryKind.URL, "bank.example/x"), (EntryKind.WILDCARD, "*bank*")],
 )
-@pytest.mark.parametrize(("black", "reason"), [((), Reason.UNKNOWN), ((".bank.example",), Reason.BLACKLIST)])
+@all_cases(("black", "reason"), [((), Reason.UNKNOWN), ((".bank.example",), Reason.BLACKLIST)])
 def test_a_persons_splice_rule_neither_allows_nor_blocks_a_url(
     kind: EntryKind, pattern: str, black: tuple[str, ...], reason: Reason
 ) -> None:

@@ -17,6 +17,7 @@ from gatewayfilter.extraction.rule_book import CHECK_EVERY_S, MOST_CHARACTERS, M
 from gatewayfilter.extraction.rule_folder import read_rule_file
 from gatewayfilter.extraction.rules import MAX_FILE, Extracted, parse_rule
 from gatewayfilter.interfaces import Page, RuleMatches
+from tests.case_tables import all_cases
 
 URL = "http://news.example/article/1"
 HTML = """<html><head><title>Site</title><script type="application/ld+json">{"@graph": [{"articleBody": "From schema"}]}</script>
@@ -48,7 +49,7 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize(("field", "values"), FIELDS)
+@all_cases(("field", "values"), FIELDS)
 def test_fields(field: str, values: list[str]) -> None:
     found = parse_rule(rule_of(f"[fields.x]\n{field}\n"), "news").extract(HTML, URL)
     assert found.errors == {}
@@ -64,7 +65,7 @@ LINKS = [
 ]
 
 
-@pytest.mark.parametrize(("table", "links"), LINKS)
+@all_cases(("table", "links"), LINKS)
 def test_links(table: str, links: list[str]) -> None:
     found = parse_rule(rule_of(f"[[links]]\n{table}\n"), "news").extract(HTML, URL)
     assert [link for link, _ in found.links] == links
@@ -79,7 +80,7 @@ MATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("urls", "url", "fits"), MATCHES)
+@all_cases(("urls", "url", "fits"), MATCHES)
 def test_urls_match_whole(urls: str, url: str, fits: object) -> None:
     assert parse_rule(f"urls = '{urls}'\n[fields.x]\ncss = 'p'", "news").matches(url) is fits
 
@@ -114,7 +115,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), BAD)
+@all_cases(("text", "says"), BAD)
 def test_a_bad_rule_is_named(text: str, says: str) -> None:
     with pytest.raises(ClassifyError) as caught:
         parse_rule(text, "news")

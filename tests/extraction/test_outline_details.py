@@ -8,6 +8,7 @@ from gatewayfilter.extraction import page_outline, selector_proposals
 from gatewayfilter.extraction.page_outline import PageOutline, clean, read_outline
 from gatewayfilter.extraction.selector_proposals import PickedElement, SelectorFinder
 from gatewayfilter.extraction.selectors import RulePage
+from tests.case_tables import all_cases
 
 
 def outline_of(html: str) -> tuple[PageOutline, SelectorFinder]:
@@ -46,7 +47,7 @@ def test_elements_of_a_page() -> None:
     assert outline.allows_positions
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "kind", "text"),
     [
         ("<img alt='a  b' src=x>", "image", "a b"), ("<img src='/a/b.png?c=d/e'>", "image", "b.png"),
@@ -67,7 +68,7 @@ def test_what_is_shown_of_an_element(html: str, kind: str, text: str) -> None:
     assert pieces[0][2] == kind
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "html",
     [
         "<script>x</script>",
@@ -83,7 +84,7 @@ def test_what_is_left_out(html: str) -> None:
     assert outline_of(html)[0].is_whole
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("attributes", "label"),
     [
         ("", ""), (" id=a", "#a"), (" class='a b'", ".a.b"), (" id=a class='b c d e'", "#a.b.c.d"), (" name=n", "[n]"),
@@ -159,7 +160,7 @@ def test_a_picked_element() -> None:
     assert found.links == ()
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "tag", "name", "attribute", "text"),
     [
         ("<meta property=og:title content='A  b'>", "meta", "title", "content", "A b"),
@@ -180,7 +181,7 @@ def test_what_a_field_for_an_element_is_called(html: str, tag: str, name: str, a
     assert (found.name, found.attribute, found.text) == (name, attribute, text)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "tag", "css"),
     [
         ("<p id=i>x", "p", [("#i", 1)]), ("<p id='1'>x", "p", [("p", 1)]), ("<p class=k>x</p><p>y", "p", [("p.k", 1), ("p", 2)]),
@@ -209,7 +210,7 @@ def test_several_classes_together() -> None:
     assert css == [("body > p:nth-of-type(1)", 1), ("p.a.b.c", 2), ("p.a", 3), ("p.d", 5), ("p", 9)]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("around", "below"),
     [
         ("<i class=a><i class=b><i class=c><i class=d>", ["i.d > u", "i.c u", "i.b u"]),
@@ -225,7 +226,7 @@ def test_selectors_by_what_is_around(around: str, below: list[str]) -> None:
     assert list(selector_proposals._below(node, "u")) == below
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "alone"),
     [
         ("<div id=a>", "#a"), ("<div id=a><p id=a>", ""), ("<div class='a b'><p class=a>", "div.a"),
@@ -253,7 +254,7 @@ def test_a_place_among_others() -> None:
     assert picked(html, "i").fields[0].expression == "i"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "tag", "xpath"),
     [
         ("<p id=i>x", "p", [('//*[@id="i"]', 1)]), ("<p class='k l'>x</p><p class=k>y</p><p>", "p", [("k", 2), ("l", 1),
@@ -268,7 +269,7 @@ def test_xpath_by_which_the_same_is_found(html: str, tag: str, xpath: list[tuple
     assert [(each.expression, each.count) for each in picked(html, tag).fields if each.way == "xpath"] == wanted
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "tag", "links"),
     [
         ("<a href=x class=k>y</a><a href=z>", "a", [("a.k", 1), ("a", 2)]),

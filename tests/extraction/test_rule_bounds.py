@@ -19,6 +19,7 @@ from gatewayfilter.extraction.rule_folder import RuleFolder
 from gatewayfilter.extraction.rule_form import FieldRow, RuleForm
 from gatewayfilter.extraction.rules import Extracted, parse_rule
 from gatewayfilter.interfaces import Page, RuleMatches
+from tests.case_tables import all_cases
 
 RULE = "urls = 'https://a\\.example/.*'\n[fields.title]\ncss = 'h1'\n"
 
@@ -38,7 +39,7 @@ def test_numbers_of_fields_and_links(monkeypatch: pytest.MonkeyPatch) -> None:
             parse_rule("urls = 'x'\n" + more, "n")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("table", "says"),
     [
         ("[fields.f]\ncss = 'p'\nlimit = 3", "unknown key 'limit' in the field 'f'$"),

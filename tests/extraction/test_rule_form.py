@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rule_form import FieldRow, LinkRow, RuleForm, form_of, host_of, url_expressions
 from gatewayfilter.extraction.rules import parse_rule
+from tests.case_tables import all_cases
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
@@ -33,7 +34,7 @@ def test_any_text_is_kept(name: str, note: str) -> None:
     assert form_of(parse_rule(form.source(), "news")) == form
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("urls", "host"),
     [
         (r"https?://news\.example\.com/.*", "news.example.com"),

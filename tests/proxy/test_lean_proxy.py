@@ -12,6 +12,7 @@ import pytest
 
 from gatewayfilter.model import Action, Reason, Verdict
 from gatewayfilter.proxy.master import LeanMaster
+from tests.case_tables import all_cases
 from tests.proxy.proxy_fakes import BLOCK, Gateway, Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -333,7 +334,7 @@ async def test_a_lack_of_memory_is_one_sentence(error: Exception, caplog: pytest
     assert ("no memory is left" in record.getMessage()) is isinstance(error, MemoryError)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("listening", "ours", "theirs", "itself"),
     [
         ("0.0.0.0", "192.0.2.1", ("192.0.2.1", 8080), True),

@@ -24,6 +24,7 @@ from gatewayfilter.proxy.request_filter import RequestFilter
 from gatewayfilter.proxy.unknown_policy import AllowUnknown, BlockUnknown, HoldUnknown, InspectUnknown, UnknownPolicy
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 
 ALLOW, BLOCK = Verdict(Action.ALLOW, Reason.WHITELIST), Verdict(Action.BLOCK, Reason.BLACKLIST)
 MANUAL, UNKNOWN = Verdict(Action.ALLOW, Reason.MANUAL_ALLOW), Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True)
@@ -316,7 +317,7 @@ def test_redirected_and_rewritten_requests() -> None:
         assert found.counted == [(SITE, BLOCK if done else ALLOW)]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("kind", "length", "judges", "is_search", "read", "blocked"),
     [
         ("application/x-www-form-urlencoded", "5", True, False, True, False),
@@ -514,7 +515,7 @@ def test_how_long_a_request_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert policy.held == 2
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("first", "others", "every_name", "last"),
     [
         (ALLOW, [ALLOW], False, 0),

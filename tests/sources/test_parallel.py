@@ -9,9 +9,10 @@ import pytest
 
 from gatewayfilter.sources import parallel
 from gatewayfilter.sources.parallel import in_parallel
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize("width", [1, 2, 50])
+@all_cases("width", [1, 2, 50])
 def test_results_come_in_the_order_of_the_items(width: int) -> None:
     seen: list[tuple[int, int]] = []
     found = in_parallel(range(20), lambda number: number * 2, width, lambda done, total: seen.append((done, total)))

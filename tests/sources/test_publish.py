@@ -19,6 +19,7 @@ from gatewayfilter.sources.list_files import load_lists
 from gatewayfilter.sources.publish import _compact, _seq_in_use, build_snapshot, publish
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.sources.list_server import BUNDLED, Clock
 
 
@@ -171,7 +172,7 @@ def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: bytes | None
         load_lists([tmp_path / "list"])
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "category"),
     [
         ("lists/gambling/domains", "gambling"),

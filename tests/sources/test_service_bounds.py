@@ -9,6 +9,7 @@ from gatewayfilter.config import bundled_folder
 from gatewayfilter.errors import ListError
 from gatewayfilter.sources import load_services, services
 from gatewayfilter.sources.services import _service
+from tests.case_tables import all_cases
 
 HOSTS = ["mine.example"]
 
@@ -28,7 +29,7 @@ def test_what_is_left_out_has_a_default() -> None:
     assert _service("p", {"patterns": ["a*.cdn.example"]}).patterns == ("a*.cdn.example",)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("table", "why"),
     [
         ({"hosts": []}, "has no hosts"),

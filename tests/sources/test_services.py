@@ -12,6 +12,7 @@ from gatewayfilter.model import Service
 from gatewayfilter.sources import load_services
 from gatewayfilter.sources.service_icons import service_icon
 from gatewayfilter.urls import canonical_host, host_suffixes, is_public_suffix
+from tests.case_tables import all_cases
 
 BUNDLED = bundled_folder() / "services.toml"
 GROUPS = {"ai", "chat", "dating", "gambling", "games", "music", "news", "shopping", "social", "streaming", "video"}
@@ -60,7 +61,7 @@ def test_an_icon_escapes_the_name() -> None:
     assert ET.fromstring(icon).attrib["aria-label"] == '<"&>'
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "initials", "size"),
     [
         ("Microsoft Teams", "MT", 22),

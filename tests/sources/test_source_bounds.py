@@ -27,13 +27,14 @@ from gatewayfilter.sources.subscription import (
     write_json,
 )
 from gatewayfilter.sources.subscriptions import Subscriptions
+from tests.case_tables import all_cases
 
 MINE = Definition("mine", "https://lists.test/a.txt", ListFormat.HOSTS, "ads", ListAction.BLOCK, interval_h=24)
 NEVER_TRIED = SourceState()
 SPREAD = 1 + 0.1 * crc32(b"mine") / 2**32
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("interval_h", "state", "wait_s"),
     [
         (24, SourceState(checked_at=1_000.0), 86_400),
@@ -148,7 +149,7 @@ def test_what_is_enabled_and_was_never_fetched_is_pending(changed: dict[str, Any
     assert not found.is_pending
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("report", "why"),
     [
         ({"accepted": 1, "rejected": 1}, ""),

@@ -13,6 +13,7 @@ from gatewayfilter.sources.formats.list_format import ListFormat
 from gatewayfilter.sources.new_source import NewSource
 from gatewayfilter.sources.source_naming import name_for, suggestion
 from gatewayfilter.sources.subscription import Definition
+from tests.case_tables import all_cases
 
 BLOCK, ALLOW = ListAction.BLOCK, ListAction.ALLOW
 CATEGORIES = Categories(
@@ -32,7 +33,7 @@ def entry(name: str, **more: Any) -> CatalogEntry:
 CATALOG = {name: entry(name, default=name != "third", interval_h=6.0) for name in ("first", "second", "third")}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "name"),
     [
         ("https://lists.test/gambling/domains", "gambling"),
@@ -57,7 +58,7 @@ def test_a_misspelt_name_gets_the_nearest_one() -> None:
     assert suggestion("something else", ["first", "second"]) == ""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "category"),
     [
         ("https://lists.test/gambling/domains", "gambling"),
@@ -105,7 +106,7 @@ def test_what_was_left_out_is_completed(tmp_path: Path) -> None:
     assert NewSource(str(path)).definition(CATALOG, CATEGORIES, 7.0).address == str(path)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("given", "why"),
     [
         (NewSource("ftp://lists.test/a.txt"), "is no http"),

@@ -14,6 +14,7 @@ from gatewayfilter.sources.formats import list_export
 from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE
 from gatewayfilter.sources.formats.list_export import json_items
 from gatewayfilter.sources.formats.parse import parse_list
+from tests.case_tables import all_cases
 from tests.sources.formats.test_list_formats_parse import Kept
 
 RPZ, JSON, CSV = ListFormat.RPZ, ListFormat.JSON, ListFormat.CSV
@@ -27,7 +28,7 @@ def read(text: str, list_format: ListFormat, action: ListAction = BLOCK) -> tupl
     return sink.keys, report
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "keys"),
     [
         ("ads.example.com CNAME .", ["ads.example.com"]),
@@ -68,7 +69,7 @@ def test_zones_whose_names_are_not_relative() -> None:
     assert (found, report.rejected) == (["ads.example.com"], 1)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "why"),
     [
         ("www.example.com CNAME forcesafesearch.example.com.", "somewhere else"),
@@ -123,7 +124,7 @@ def _csv(entries: list[dict[str, str]]) -> str:
     return "\n".join(["action,kind,pattern,comment", *(",".join(row) for row in rows)])
 
 
-@pytest.mark.parametrize("text", [json.dumps(ENTRIES), json.dumps(ENTRIES, indent=2), "\ufeff" + json.dumps(ENTRIES)])
+@all_cases("text", [json.dumps(ENTRIES), json.dumps(ENTRIES, indent=2), "\ufeff" + json.dumps(ENTRIES)])
 def test_exported_json_is_read(text: str) -> None:
     found, report = read(text, JSON)
     assert (found, report.rejected, report.taken) == (KEYS, 0, tuple(KEYS))
@@ -134,7 +135,7 @@ def test_exported_csv_is_read() -> None:
     assert (found, report.rejected) == (KEYS, 0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("entry", "why"),
     [
         ({"action": "allow", "kind": "domain", "pattern": ".a.example"}, "means allow, in a list that means block"),
@@ -154,14 +155,14 @@ def test_a_bad_exported_entry_is_named_and_the_others_stay(entry: dict[str, str]
     assert (report.samples[0][0], why in report.samples[0][2]) == (2, True)
 
 
-@pytest.mark.parametrize("text", ['[{"action": "block"', "[" * 5000, '[{}, 7, "x"]', "x", '[{"a": "' + "x" * 300_000 + '"}]'])
+@all_cases("text", ['[{"action": "block"', "[" * 5000, '[{}, 7, "x"]', "x", '[{"a": "' + "x" * 300_000 + '"}]'])
 def test_broken_json_is_counted_not_raised(text: str) -> None:
     found, report = read(text, JSON)
     assert found == []
     assert report.rejected >= 1
 
 
-@pytest.mark.parametrize("text", ["a,b\n1,2\n", 'action,kind,pattern\n"' + "x" * 200_000, "action,kind,pattern\nblock\0,,\n"])
+@all_cases("text", ["a,b\n1,2\n", 'action,kind,pattern\n"' + "x" * 200_000, "action,kind,pattern\nblock\0,,\n"])
 def test_broken_csv_is_counted_not_raised(text: str) -> None:
     found, report = read(text, CSV)
     assert (found, report.rejected) == ([], 1)

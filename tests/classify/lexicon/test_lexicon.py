@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.classify import CustomWords, Lexicon, PhraseList, export_category, parse_phrase_list
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
+from tests.case_tables import all_cases
 
 CATEGORIES = {"adult", "gambling", "fraud", "violence", "drugs", "malware"}
 
@@ -17,7 +18,7 @@ def test_the_bundled_lexicon(lexicon: Lexicon) -> None:
     assert all(category.min_words >= 2 for category in lexicon.categories.values())
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "sentence"),
     [
         ("limit = 3", "'category' must be"),
@@ -137,7 +138,7 @@ def test_an_e2guardian_list() -> None:
     assert found.samples[0][0] == 7
 
 
-@pytest.mark.parametrize(("codec", "charset"), [("gb18030", "gb2312"), ("big5", "big5"), ("utf-8", "")])
+@all_cases(("codec", "charset"), [("gb18030", "gb2312"), ("big5", "big5"), ("utf-8", "")])
 def test_chinese_lists_in_their_charsets(codec: str, charset: str) -> None:
     text = "<賭場><30>\n<線上投注>,<開戶><50>\n" if codec == "big5" else "<赌场><30>\n<线上投注>,<开户><50>\n"
     found = parse_phrase_list(text.encode(codec), scale=1, charset=charset)

@@ -10,6 +10,7 @@ from gatewayfilter.classify.lexicon.phrase_list import PhraseList
 from gatewayfilter.classify.lexicon.proximity import Proximity
 from gatewayfilter.classify.lexicon.word_file import WordFile, format_word_file, parse_word_file
 from gatewayfilter.errors import ClassifyError
+from tests.case_tables import all_cases
 
 HARM = Proximity("harm", 5.0, ("hurt", "burn*", "打"), ("boss", "car", "wife", "老板"))
 
@@ -18,7 +19,7 @@ def classifier(*more: WordFile) -> PageClassifier:
     return PageClassifier(Lexicon.of([WordFile("violence", limit=9.0, min_words=2, short_share=0.5, near=[HARM]), *more]))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "found"),
     [
         ("hurt your boss", ["hurt your boss"]),
@@ -61,7 +62,7 @@ def test_a_file_reads_back() -> None:
     assert parse_word_file(format_word_file(file), "x") == file
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("table", "complaint"),
     [
         ("name = 'a'\nweight = 1\none = ['x']", "must have the keys"),

@@ -10,6 +10,7 @@ from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.classify.normalize.views import normal_view, squashed_view
 from gatewayfilter.interfaces import Page
+from tests.case_tables import all_cases
 
 WORDS = WordFile(
     "bad",
@@ -80,7 +81,7 @@ def test_the_automaton_finds_what_a_naive_search_finds(words: list[str], text: s
     assert {meaning.phrase for meaning in hits} == naive([normal_view(word) for word in words], text)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("written", "meant"),
     [
         ("c.a.s.i.n.o", "casino"),
@@ -102,7 +103,7 @@ def test_evasions_are_undone(written: str, meant: str) -> None:
     assert squashed_view(normal_view(f"x, {written}, y")) == f"x, {meant}, y"
 
 
-@pytest.mark.parametrize("text", ["开赌，博物馆", "开赌。博物馆", "开赌\n博物馆", "mp3 2024", "казино", "a, b, c", "end. begin"])
+@all_cases("text", ["开赌，博物馆", "开赌。博物馆", "开赌\n博物馆", "mp3 2024", "казино", "a, b, c", "end. begin"])
 def test_words_that_stand_side_by_side_are_not_joined(text: str) -> None:
     squashed = squashed_view(normal_view(text))
     assert "赌博" not in squashed

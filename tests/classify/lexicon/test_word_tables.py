@@ -20,9 +20,10 @@ from gatewayfilter.classify.lexicon.word_file import (
 )
 from gatewayfilter.documents.encoding.charset import Decoded
 from gatewayfilter.errors import ClassifyError
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "found", "beside"),
     [
         ("aaa bbb", [(0, 3, ONE), (4, 7, OTHER)], [(0, 7)]), ("aaa bbb", [(0, 3, OTHER), (4, 7, ONE)], [(0, 7)]),
@@ -85,7 +86,7 @@ def test_a_file_reads_back_as_it_was_written(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "value"),
     [
         ("min_words = 1", 1),
@@ -104,7 +105,7 @@ def test_how_many_words_a_category_needs(line: str, value: int | None) -> None:
         assert parse_word_file(f"category = 'c'\n{line}", "f").min_words == value
 
 
-@pytest.mark.parametrize(("count", "is_taken"), [(1, False), (2, True), (8, True), (9, False)])
+@all_cases(("count", "is_taken"), [(1, False), (2, True), (8, True), (9, False)])
 def test_parts_of_a_combination(count: int, *, is_taken: bool) -> None:
     parts = [f"p{number}" for number in range(count)]
     text = f"category = 'c'\n[combinations]\n'-3' = [{parts}]"
@@ -115,7 +116,7 @@ def test_parts_of_a_combination(count: int, *, is_taken: bool) -> None:
             parse_word_file(text, "f")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "says"),
     [
         ("categories = 'c'", "unknown key 'categories'; did you mean 'category'\\?$"), ("zzz = 1", "unknown key 'zzz'$"),

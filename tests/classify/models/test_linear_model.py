@@ -19,6 +19,7 @@ from gatewayfilter.classify.score import Judgement
 from gatewayfilter.classify.score_adjustment import with_opinion
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.model import Evidence
+from tests.case_tables import all_cases
 
 OFFER = ("free spins and bonus", "bet now and win", "注册送彩金", "deposit and play slots", "百家乐开户", "jackpot tonight")
 NEWS = (
@@ -144,7 +145,7 @@ def test_a_model_with_any_byte_damaged_is_refused_or_read(tmp_path: Path) -> Non
     assert refused > len(places) // 3
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"text": "x"}', '{"text": 1, "label": ""}', '{"text": "x", "label": 7}', "null"])
+@all_cases("line", ["{", "[]", '{"text": "x"}', '{"text": 1, "label": ""}', '{"text": "x", "label": 7}', "null"])
 def test_bad_example_lines_are_named(line: str) -> None:
     with pytest.raises(ClassifyError, match=r"pages\.jsonl:2: "):
         read_examples(['{"text": "fine", "label": ""}', line], "pages.jsonl")
@@ -163,7 +164,7 @@ def test_examples_of_a_file() -> None:
 WORDS = Lexicon.of([WordFile("gambling", words={"slots": 6.0, "bonus": 6.0, "poker": 6.0}, limit=15.0, min_words=2)])
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("score", "words", "logit", "harmful"),
     [
         (14.0, 2, 4.0, True),

@@ -28,6 +28,7 @@ from gatewayfilter.classify.models.text_model import (
 )
 from gatewayfilter.classify.models.text_reading import LEAST_OF_BOTH, LEAST_OWN, NOTHING_READ, Reading
 from gatewayfilter.errors import ClassifyError
+from tests.case_tables import all_cases
 from tests.classify.models.text_models import NAMES, calibration, trees
 
 WEIGHTS = np.zeros(1 << BITS, np.float32)
@@ -137,7 +138,7 @@ def test_files_of_models_are_bounded_and_never_unpickled(tmp_path: Path) -> None
 # --- the text model ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("own", "harmful", "confirms"),
     [
         (LEAST_OWN, -9.0, True), (LEAST_OWN - 0.01, -9.0, False), (-1.5, LEAST_OF_BOTH + 1.5, True),
@@ -284,7 +285,7 @@ def arrays_of(categories: int, **changed: Any) -> dict[str, Any]:
     return made | changed
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("arrays", "said"),
     [
         (arrays_of(6), ""),

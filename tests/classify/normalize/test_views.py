@@ -11,6 +11,7 @@ from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.classify.lexicon.word_file import WordFile
 from gatewayfilter.classify.normalize import plain_views, views
 from gatewayfilter.compiled import why_not
+from tests.case_tables import all_cases
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 NOT_BUILT = why_not("gatewayfilter.classify.normalize._views")
@@ -115,7 +116,7 @@ def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert views.squashed_view("cas1n0\nplain") == "casino\nplain"
 
 
-@pytest.mark.parametrize("text", ["\ud800 casino", "casino \udfff\udfff bonus", "c\udc00asino"])
+@all_cases("text", ["\ud800 casino", "casino \udfff\udfff bonus", "c\udc00asino"])
 def test_halves_of_pairs_end_nothing(text: str) -> None:
     classifier = PageClassifier(Lexicon.of([WordFile("bad", words={"casino": 6.0})]))
     found = classifier.classify_text(text)

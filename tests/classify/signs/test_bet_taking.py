@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.classify.score_adjustment import SIGN_CERTAINTY
 from gatewayfilter.classify.signs.bet_taking import LEAST_PRICES, LEAST_SENTENCES, LEAST_SHARE, MAX_READ, bet_taking_sign
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 from tests.classify.bundled_classifiers import bundled
 
 TERMS = (
@@ -35,7 +36,7 @@ def test_terms_and_boards_take_bets() -> None:
     assert not bet_taking_sign("赛前欧赔走低,赛后欧赔再谈亚盘。")
 
 
-@pytest.mark.parametrize("text", TOLD)
+@all_cases("text", TOLD)
 def test_what_tells_of_bets_takes_none(text: str) -> None:
     assert not bet_taking_sign(text)
 

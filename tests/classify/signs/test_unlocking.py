@@ -1,6 +1,5 @@
 """Pages that hand out programs which unlock and hide, told from manuals, shops and reports."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +7,7 @@ from gatewayfilter.classify.score_adjustment import SIGN_CERTAINTY
 from gatewayfilter.classify.signs.page_signs import sign_of
 from gatewayfilter.classify.signs.unlocking import LEAST_NAMED, MAX_READ, unlocking_sign
 from gatewayfilter.settings import Strictness
+from tests.case_tables import all_cases
 from tests.classify.bundled_classifiers import bundled
 
 HANDED_OUT = (
@@ -31,14 +31,12 @@ def test_what_unlocks_and_hides_has_a_sign() -> None:
     assert unlocking_sign(HANDED_OUT) == "to run 3, unlocks 3, evades 2 times"
 
 
-@pytest.mark.parametrize("text", TOLD)
+@all_cases("text", TOLD)
 def test_manuals_shops_and_reports_have_none(text: str) -> None:
     assert not unlocking_sign(text)
 
 
-@pytest.mark.parametrize(
-    "missing", ["obfuscation, sandbox evasion", "activation", "extract all files and start tool.exe as administrator"]
-)
+@all_cases("missing", ["obfuscation, sandbox evasion", "activation", "extract all files and start tool.exe as administrator"])
 def test_all_three_are_needed(missing: str) -> None:
     assert not unlocking_sign(HANDED_OUT.replace(missing, "help") + " help" * LEAST_NAMED)
 

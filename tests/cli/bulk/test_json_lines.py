@@ -2,11 +2,11 @@ import io
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.cli.bulk.json_lines import Batch, JsonLines, read_batches
+from tests.case_tables import all_cases
 
 
 class _Echo(JsonLines):
@@ -19,7 +19,7 @@ class _Echo(JsonLines):
         return ("answered", ""), f'"length": {len(record.get("text", ""))}}}\n'
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "answer"),
     [
         (b'{"text": "abc"}', {"text": "abc", "length": 3}),

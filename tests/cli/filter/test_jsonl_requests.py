@@ -2,12 +2,11 @@ import io
 import json
 from typing import Any
 
-import pytest
-
 from gatewayfilter.cli.bulk.json_lines import MAX_LINE, REPORTED, Answers, Batch, read_batches
 from gatewayfilter.cli.filter.jsonl_requests import RequestLines
 from gatewayfilter.model import Action, Explanation, Reason, Request, ResourceType, Verdict
 from gatewayfilter.scaleout.stream.deciding import RecordDecider
+from tests.case_tables import all_cases
 
 
 class _Engine:
@@ -36,7 +35,7 @@ def _decide(line: str | bytes) -> tuple[list[Any], _Engine, Answers]:
     return [json.loads(text) for text in answers.text.decode().splitlines()], engine, answers
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("record", "added"),
     [
         ({"url": "http://bad.test/"}, BLOCKED),
@@ -57,7 +56,7 @@ def test_an_older_verdict_is_replaced() -> None:
     assert answer == {"url": "http://bad.test/", "x": 1, **BLOCKED}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "kind"),
     [
         ("script", ResourceType.SCRIPT),
@@ -80,7 +79,7 @@ def test_the_source_reaches_the_engine() -> None:
     assert str(engine.asked[0].source) == "https://news.test/x"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "kept"),
     [
         ("not json", {"input": "not json"}),

@@ -18,6 +18,7 @@ from gatewayfilter.cli.learning.page_lines import PageLines, PageWorker
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 from gatewayfilter.settings import ClassifySettings, Settings, Strictness
+from tests.case_tables import all_cases
 
 type Cli = Callable[..., Any]
 
@@ -64,7 +65,7 @@ def test_a_doubtful_page_is_not_harmful_and_an_older_judgement_is_replaced() -> 
     assert "error" not in answer
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("record", "content_type", "url"),
     [
         ({"html": "<p>x", "text": "y"}, "text/html; charset=utf-8", ""),
@@ -83,7 +84,7 @@ def test_a_record_becomes_the_page_that_it_describes(record: dict[str, Any], con
     page.body.decode()
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("record", "error"),
     [
         (b"no json", "not JSON"),

@@ -5,12 +5,13 @@ import click
 import pytest
 
 from gatewayfilter.cli.ui.dates import expiry_option, past_option, read_duration, read_moment, show_day, show_moment
+from tests.case_tables import all_cases
 
 CONTEXT = click.Context(click.Command("x"))
 OPTION = click.Option(["--at"])
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "seconds"),
     [
         ("7d", 604_800),
@@ -27,7 +28,7 @@ def test_durations(text: str, seconds: float) -> None:
     assert read_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "d", "7", "7x", "7d!", "-7d", "7 days"])
+@all_cases("text", ["", "d", "7", "7x", "7d!", "-7d", "7 days"])
 def test_what_is_no_duration(text: str) -> None:
     assert read_duration(text) is None
 
@@ -44,7 +45,7 @@ def test_iso_times_mean_what_they_say() -> None:
     assert show_day(read_moment("2030-01-31")) == "2030-01-31 00:00"
 
 
-@pytest.mark.parametrize("text", ["soon", "2030-13-01", "9999999999d", "1900-01-01", "99999999999999y", "0001-01-01"])
+@all_cases("text", ["soon", "2030-13-01", "9999999999d", "1900-01-01", "99999999999999y", "0001-01-01"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         read_moment(text)

@@ -11,6 +11,7 @@ import pytest
 from gatewayfilter.cli.ui.output import counted, hint, plain, print_json, print_json_line, print_table, printable, say
 from gatewayfilter.model import Action
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.structure.source_tree import PACKAGE, modules, text_of
 
 COMMAND = re.compile(r"\bgatewayfilter [a-z-]")
@@ -24,7 +25,7 @@ class _Thing:
     where: Path
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "shown"),
     [
         ("plain", "plain"),

@@ -29,6 +29,7 @@ from gatewayfilter.cli.ui.output import plain, print_json, print_json_line, prin
 from gatewayfilter.config import Loaded
 from gatewayfilter.errors import AccountError, ClassifyError, MissingError, StoreError
 from gatewayfilter.model import Actor, Via
+from tests.case_tables import all_cases
 from tests.cli.test_command_doubles import MOMENT, SETTINGS, Doubled, called, texts
 
 
@@ -300,7 +301,7 @@ def test_a_store_is_closed_and_its_changes_are_one(monkeypatch: pytest.MonkeyPat
     assert steps[0] is other
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("arguments", "code", "changed", "undo", "recorded"),
     [
         (["one", "two", "--flag", "--name", "n"], None, False, None, [PendingChange("x.done", "one two", "--name n --flag")]),

@@ -17,6 +17,7 @@ from gatewayfilter.crawl.net.guarded_resolver import PooledResolver
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
 
 TEXT = "<p>赌场 casino ".encode() * 50
@@ -163,7 +164,7 @@ async def test_names_and_ports_that_do_not_answer(fetcher: Fetcher, origin: Orig
         await fetcher.fetch(parse_url("http://no-such-host.invalid/"))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("error", "reason"),
     [
         (OSError(111, "Connect call failed ('192.0.2.1', 80)"), "Connection refused"),

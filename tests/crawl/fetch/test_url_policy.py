@@ -3,13 +3,13 @@ import random
 import secrets
 import uuid
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.config import CrawlSettings
 from gatewayfilter.crawl import may_crawl
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import loopback_settings
 
 MAY = [
@@ -61,17 +61,17 @@ MAY_NOT = [
 ]
 
 
-@pytest.mark.parametrize("url", MAY)
+@all_cases("url", MAY)
 def test_may_be_crawled(url: str) -> None:
     assert may_crawl(parse_url(url), CrawlSettings()) == ""
 
 
-@pytest.mark.parametrize(("url", "why"), MAY_NOT)
+@all_cases(("url", "why"), MAY_NOT)
 def test_may_not_be_crawled(url: str, why: str) -> None:
     assert why in may_crawl(parse_url(url), CrawlSettings()).lower()
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:8000/", "http://localhost:8000/", "http://site.test:8000/"])
+@all_cases("url", ["http://127.0.0.1:8000/", "http://localhost:8000/", "http://site.test:8000/"])
 def test_ports_of_allowed_networks_are_left_to_the_guard(url: str) -> None:
     assert may_crawl(parse_url(url), loopback_settings()) == ""
 
@@ -102,7 +102,7 @@ def test_any_path_and_query_gets_an_answer(text: str) -> None:
     assert isinstance(may_crawl(parse_url(f"http://site.test/{text}"), CrawlSettings()), str)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("path", "why"),
     [
         ("a" * 4_079, ""),

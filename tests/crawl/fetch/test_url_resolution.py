@@ -10,12 +10,13 @@ from gatewayfilter.compiled import load
 from gatewayfilter.crawl.fetch.url_resolution import resolve, resolve_any
 from gatewayfilter.errors import UrlError
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 
 COMPILED: Any = load("gatewayfilter._urls")
 BASE = "http://a.test/b/c/d;p?q"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("reference", "url"),
     [
         ("g", "http://a.test/b/c/g"),
@@ -65,7 +66,7 @@ def test_references(reference: str, url: str | None) -> None:
             assert resolved(parse_url(BASE), reference).text == url
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "reference", ["javascript:x", "java\nscript:x", "mailto:a@b", "data:,x", "//", "http://", "/\\", "ftp://g/", "\ud800://g"]
 )
 def test_what_is_no_web_address_is_refused(reference: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gatewayfilter.crawl.frontier import digest_tree
 from gatewayfilter.crawl.frontier.digest_tree import DigestTree
+from tests.case_tables import all_cases
 
 # Few different bytes, so that digests share long beginnings and the tree grows deep.
 _CLOSE = st.binary(min_size=3, max_size=3).map(lambda tail: bytes(13) + bytes(byte % 3 for byte in tail))
@@ -59,7 +60,7 @@ def test_leaves_branch_as_they_fill(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(tree) == []
 
 
-@pytest.mark.parametrize("first", range(4))
+@all_cases("first", range(4))
 def test_the_end_of_one_and_the_beginning_of_the_next_are_no_entry(first: int) -> None:
     tree = DigestTree()
     tree.add(bytes([first]) + b"abcdefghijklmno")

@@ -13,6 +13,7 @@ from gatewayfilter.crawl.links.sitemap_discovery import FocusedDiscovery
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 SITE = "http://www.bad.test"
@@ -68,13 +69,13 @@ def read(body: bytes | str) -> Feed:
     return found
 
 
-@pytest.mark.parametrize(("xml", "kind", "links", "complete"), CASES)
+@all_cases(("xml", "kind", "links", "complete"), CASES)
 def test_what_a_file_lists(xml: str, kind: FeedKind, links: list[str], complete: object) -> None:
     found = read(xml)
     assert (found.kind, found.links, found.complete) == (kind, links, complete)
 
 
-@pytest.mark.parametrize("body", ["", "<html><urlset>"[:6], "<p>text", '{"rss": 1}', "\x1f\x8bbroken", "<rssx>"])
+@all_cases("body", ["", "<html><urlset>"[:6], "<p>text", '{"rss": 1}', "\x1f\x8bbroken", "<rssx>"])
 def test_other_pages_are_none(body: str) -> None:
     assert feed_of(page(body)) is None
 

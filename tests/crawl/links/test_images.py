@@ -1,9 +1,9 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.links.images import page_pictures
 from gatewayfilter.interfaces import Page
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import loopback_settings
 
 URL = "http://www.site.test/dir/page"
@@ -14,7 +14,7 @@ def pictures_of(body: str, most: int = 10, content_type: str = "text/html") -> l
     return [url.text for url in page_pictures(page, "", loopback_settings(page_images=most))]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "found"),
     [
         ("<img src=a.gif>", ["http://www.site.test/dir/a.gif"]),

@@ -10,6 +10,7 @@ from gatewayfilter.crawl.links.page_links import LinkBudget, out_links
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import loopback_settings
 
 
@@ -42,7 +43,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("body", "found"), CASES)
+@all_cases(("body", "found"), CASES)
 def test_links(body: str, found: list[str]) -> None:
     assert links_of(body) == found
 
@@ -70,7 +71,7 @@ def test_other_types_have_none() -> None:
     assert out_links(page('<a href="a">', content_type="text/plain"), "", loopback_settings()) == []
 
 
-@pytest.mark.parametrize("charset", ["gb18030", "no-such-charset", ""])
+@all_cases("charset", ["gb18030", "no-such-charset", ""])
 def test_charsets(charset: str) -> None:
     found = out_links(page('<a href="/赌场">', charset="gb18030"), charset, loopback_settings())
     assert len(found) == 1

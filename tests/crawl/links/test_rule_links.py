@@ -14,6 +14,7 @@ from gatewayfilter.interfaces import CrawlRequest
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import crawl_worker
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
 BASE = "http://news.example/a/1"
@@ -40,7 +41,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "html", "links"), CASES)
+@all_cases(("table", "html", "links"), CASES)
 def test_rule_links(table: str, html: str, links: list[str]) -> None:
     rule = parse_rule(f"urls = '.*'\n[[links]]\n{table}\n", "news")
     result = RuleResult(rule, rule.extract(html, BASE))

@@ -11,6 +11,7 @@ from gatewayfilter.crawl.page_fetch import FetchedPage
 from gatewayfilter.errors import FetchError, ForbiddenAddressError, UrlError
 from gatewayfilter.interfaces import Channel, Lease, Page
 from gatewayfilter.model import Classification, Evidence
+from tests.case_tables import all_cases
 from tests.crawl.modules.crawl_roads import KEY
 
 LEASE = Lease("http://www.a.example/p", 10, 2, "token", 1_700_000_000.5, "news", 3)
@@ -29,7 +30,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("channel", "message"), MESSAGES)
+@all_cases(("channel", "message"), MESSAGES)
 def test_what_is_written_is_read(channel: Channel, message: CrawlMessage) -> None:
     letter = CODEC.letter(channel, message)
     assert (letter.channel, letter.key) == (channel, b"a.example")
@@ -44,7 +45,7 @@ def test_no_secret_of_a_page_is_in_a_message() -> None:
     assert b"secret" not in zstandard.ZstdDecompressor().decompress(value[17:])
 
 
-@pytest.mark.parametrize("channel", Channel)
+@all_cases("channel", Channel)
 def test_messages_of_others_are_refused(channel: Channel) -> None:
     value = CODEC.letter(Channel.PAGES, MESSAGES[1][1]).value
     forged = MessageCodec(bytes(32), 100_000).letter(channel, MESSAGES[1][1]).value
@@ -54,9 +55,7 @@ def test_messages_of_others_are_refused(channel: Channel) -> None:
             CODEC.read(channel, one)
 
 
-@pytest.mark.parametrize(
-    "plain", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]", b'\0\0\0\x0c{"lease": {}}', bytes(3_000_000)]
-)
+@all_cases("plain", [b"", b"\xff\xff\xff\xff", b"\0\0\0\2{}", b"\0\0\0\2[]", b'\0\0\0\x0c{"lease": {}}', bytes(3_000_000)])
 def test_signed_messages_that_make_no_sense_are_refused(plain: bytes) -> None:
     for size in (True, False):
         payload = zstandard.ZstdCompressor(write_content_size=size).compress(plain)
@@ -85,7 +84,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@all_cases("error", ERRORS)
 def test_errors_travel(error: Exception) -> None:
     arrived = error_of(failure_of(error))
     assert type(arrived) is type(error)

@@ -15,6 +15,7 @@ from gatewayfilter.crawl.page_fetch import FetchedPage
 from gatewayfilter.errors import ClassifyError, GatewayFilterError, StoreError
 from gatewayfilter.interfaces import Channel, Lease, Letter
 from gatewayfilter.urls import Url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_fakes import HARMFUL, HARMLESS, FakeFrontier
 from tests.crawl.crawl_origin import loopback_settings
 from tests.crawl.modules.crawl_roads import NOW, Crawl, FakeClassify, Outbox, modules_of, scheduler_of
@@ -40,7 +41,7 @@ def test_jobs_that_cannot_be_sent_wait_in_the_queue_again() -> None:
     assert crawl.frontier.attempts[SITE] == 0
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1/?token=abcdef", "http://127.0.0.1/reset", "http://192.168.1.1/", "no URL"])
+@all_cases("url", ["http://127.0.0.1/?token=abcdef", "http://127.0.0.1/reset", "http://192.168.1.1/", "no URL"])
 def test_what_may_not_be_fetched_goes_into_no_topic(url: str) -> None:
     crawl, outbox = Crawl(FakeFrontier(url)), Outbox()
     assert scheduler_of(crawl, outbox).step() == 1

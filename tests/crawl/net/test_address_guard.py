@@ -14,6 +14,7 @@ from gatewayfilter.crawl.fetch.url_policy import may_crawl
 from gatewayfilter.crawl.net.address_guard import AddressGuard, ForbiddenSocketError
 from gatewayfilter.errors import ForbiddenAddressError, UrlError
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.crawl.crawl_origin import loopback_settings
 
 PUBLIC = ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
@@ -52,19 +53,19 @@ NOT_PUBLIC = [
 ]
 
 
-@pytest.mark.parametrize("host", PUBLIC)
+@all_cases("host", PUBLIC)
 def test_public_addresses_on_allowed_ports(host: str) -> None:
     guard = AddressGuard(CrawlSettings())
     assert guard.refusal(host, 80) == guard.refusal(host, 443) == ""
     assert "port 8080" in guard.refusal(host, 8080)
 
 
-@pytest.mark.parametrize("host", NOT_PUBLIC)
+@all_cases("host", NOT_PUBLIC)
 def test_other_addresses_are_refused(host: str) -> None:
     assert AddressGuard(CrawlSettings()).refusal(host, 80)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1"])
+@all_cases("host", ["127.0.0.1", "127.9.9.9", "::ffff:127.0.0.1"])
 def test_allowed_networks_on_any_port(host: str) -> None:
     guard = AddressGuard(loopback_settings())
     assert guard.refusal(host, 8000) == ""
@@ -89,7 +90,7 @@ LINKS = Links(
 )
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "host",
     ["93.184.216.2", "93.184.217.9", "2a00:1450:4001::1", "2a00:1450:4001::5", "::ffff:93.184.217.9", "64:ff9b::5db8:d909"],
 )
@@ -122,7 +123,7 @@ def test_private_addresses_stay_private_when_translated(address: object) -> None
     assert AddressGuard(CrawlSettings()).refusal(f"64:ff9b::{address}", 80)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "url",
     [
         "http://0/",
@@ -146,9 +147,7 @@ def test_path_spellings_of_inner_addresses_are_refused_before_any_connection(url
     assert "not a public address" in may_crawl(parse_url(url), CrawlSettings())
 
 
-@pytest.mark.parametrize(
-    "url", ["http://[fe80::1%25eth0]/", "http://256.256.256.256/", "http://1.2.3.4.5/", "file:///etc/passwd"]
-)
+@all_cases("url", ["http://[fe80::1%25eth0]/", "http://256.256.256.256/", "http://1.2.3.4.5/", "file:///etc/passwd"])
 def test_what_is_no_web_address_is_no_url(url: str) -> None:
     with pytest.raises(UrlError):
         parse_url(url)

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-import pytest
-
 from gatewayfilter.crawl.net.proxy_check import ProxyChecker, is_anonymous
 from gatewayfilter.crawl.net.proxy_pool import ProxyPool
+from tests.case_tables import all_cases
 
 type Handler = Callable[[bytes], Awaitable[bytes]]
 
@@ -85,7 +84,7 @@ async def test_proxies_are_measured() -> None:
         assert await ProxyChecker(pool, "http://echo.example/").check_due() == 0
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "expected"),
     [(b"hello", None), (b"User-Agent: x", True), (b"user-agent: x\nVia: 1.1 p", False), (b"USER-AGENT: x\nx-real-ip: 1", False)],
 )

@@ -5,6 +5,7 @@ import pytest
 from gatewayfilter.crawl.net import proxy_pool
 from gatewayfilter.crawl.net.proxy_pool import READMIT_S, ProxyPool, proxy_address, read_proxies
 from gatewayfilter.errors import ConfigError
+from tests.case_tables import all_cases
 
 A, B, C = (f"http://{name}.example:3128" for name in "abc")
 
@@ -104,7 +105,7 @@ def test_the_memory_of_domains_is_bounded(pool: ProxyPool, monkeypatch: pytest.M
     assert pool.choose("three.test") == C
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "address"),
     [
         ("proxy.example:3128", "http://proxy.example:3128"),
@@ -117,9 +118,7 @@ def test_addresses(text: str, address: str) -> None:
     assert proxy_address(text) == address
 
 
-@pytest.mark.parametrize(
-    "text", ["", "proxy.example", "proxy.example:0", "proxy.example:70000", "socks5://a:1", ":80", "http://a:80/path"]
-)
+@all_cases("text", ["", "proxy.example", "proxy.example:0", "proxy.example:70000", "socks5://a:1", ":80", "http://a:80/path"])
 def test_no_addresses(text: str) -> None:
     with pytest.raises(ConfigError, match="not the address of a proxy"):
         proxy_address(text)
@@ -172,12 +171,12 @@ def test_one_that_never_answered_comes_behind_those_that_did(pool: ProxyPool) ->
     assert pool.due() == []
 
 
-@pytest.mark.parametrize("text", ["a.example:1", "a.example:65535", "https://a:1"])
+@all_cases("text", ["a.example:1", "a.example:65535", "https://a:1"])
 def test_the_first_and_the_last_port(text: str) -> None:
     assert proxy_address(text).endswith(text)
 
 
-@pytest.mark.parametrize("text", ["a.example:65536", "a.example:-1", "https://a:1/b", "http://a/b:80", "a:b:", "x" * 100])
+@all_cases("text", ["a.example:65536", "a.example:-1", "https://a:1/b", "http://a/b:80", "a:b:", "x" * 100])
 def test_what_is_no_address_is_named(text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         proxy_address(text)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.render.script_detection import rendering_sign
+from tests.case_tables import all_cases
 
 SCRIPT = "<script src=/app.js></script>"
 PROSE = "<p>" + "Plain words that a reader sees at once. " * 8
@@ -41,7 +42,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("html", "sign"), CASES)
+@all_cases(("html", "sign"), CASES)
 def test_signs(html: str, sign: str) -> None:
     assert rendering_sign(html) == sign
 

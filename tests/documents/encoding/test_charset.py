@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.documents.encoding import charset
 from gatewayfilter.documents.encoding.charset import Decoded, decode, decode_as_labelled
+from tests.case_tables import all_cases
 
 ZH = "中文网页的编码检测：今天天气很好，我们去公园散步，然后回家吃晚饭。新闻报道说经济继续增长。" * 3
 TW = "繁體中文網頁的編碼檢測：今天天氣很好，我們去公園散步，然後回家吃晚飯。新聞報導說經濟繼續成長。" * 3
@@ -36,7 +37,7 @@ def html(text: str, label: str = "") -> str:
     return f"<html><head>{meta}<title>x</title></head><body><p>{text}</p></body></html>"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "codec", "meta", "header", "charset"),
     [
         (ZH, "utf-8", "", "", "utf-8"),
@@ -75,8 +76,8 @@ def test_table_of_charsets(text: str, codec: str, meta: str, header: str, charse
     assert decoded.charset == charset
 
 
-@pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("codec", WRITTEN)
+@all_cases("label", LABELS)
+@all_cases("codec", WRITTEN)
 def test_any_label_on_any_charset(codec: str, label: str) -> None:
     text = WRITTEN[codec]
     in_meta = decode(html(text, label).encode(codec)).text
@@ -84,9 +85,9 @@ def test_any_label_on_any_charset(codec: str, label: str) -> None:
     assert (text in in_meta, text in in_header) == (True, True)
 
 
-@pytest.mark.parametrize("label", ["", "gb2312", "gbk", "big5", "shift_jis", "utf-8"])
-@pytest.mark.parametrize("codec", ["euc_jp", "shift_jis"])
-@pytest.mark.parametrize(
+@all_cases("label", ["", "gb2312", "gbk", "big5", "shift_jis", "utf-8"])
+@all_cases("codec", ["euc_jp", "shift_jis"])
+@all_cases(
     "text",
     [
         "会社概要｜採用情報｜お問い合わせ｜サイトマップ",
@@ -100,16 +101,16 @@ def test_short_japanese_pages_that_say_they_are_something_else(text: str, codec:
     assert text in decode(html(text, label).encode(codec)).text
 
 
-@pytest.mark.parametrize("label", ["", "gb2312", "gbk", "shift_jis", "euc-jp", "utf-8", "iso-8859-1"])
-@pytest.mark.parametrize(
+@all_cases("label", ["", "gb2312", "gbk", "shift_jis", "euc-jp", "utf-8", "iso-8859-1"])
+@all_cases(
     "text", ["动漫下载：《ハンター》最新话", "日语学习：こんにちは是你好的意思，ありがとう是谢谢的意思，さようなら是再见的意思。"]
 )
 def test_chinese_pages_with_kana_stay_chinese(text: str, label: str) -> None:
     assert text in decode(html(text, label).encode("gb18030")).text
 
 
-@pytest.mark.parametrize("label", ["", "gb2312", "big5", "utf-8", "iso-8859-1"])
-@pytest.mark.parametrize(("codec", "text"), [("gbk", OFFER), ("big5", "註冊送彩金，開戶即送")])
+@all_cases("label", ["", "gb2312", "big5", "utf-8", "iso-8859-1"])
+@all_cases(("codec", "text"), [("gbk", OFFER), ("big5", "註冊送彩金，開戶即送")])
 def test_ten_characters_tell_a_charset(codec: str, text: str, label: str) -> None:
     assert text in decode(html(text, label).encode(codec)).text
 
@@ -126,7 +127,7 @@ def test_a_body_cut_in_a_character_stays_utf8() -> None:
         assert (decoded.charset, decoded.text) == ("utf-8", ZH[: cut // 3])
 
 
-@pytest.mark.parametrize("label", ["utf-7", "idna", "unicode_escape", "hex", "undefined", "no-such", "punycode"])
+@all_cases("label", ["utf-7", "idna", "unicode_escape", "hex", "undefined", "no-such", "punycode"])
 def test_labels_that_are_no_charsets_choose_nothing(label: str) -> None:
     assert ZH in decode(html(ZH, label).encode("gb18030"), f"text/html; charset={label}").text
 
@@ -175,7 +176,7 @@ def test_utf16_that_no_browser_guesses_is_read_once_more_as_bytes() -> None:
     assert french == Decoded(FR, "windows-1252")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "label", "charset"),
     [
         (JA.encode("iso2022_jp") + b"\xa0", "iso-2022-jp", "iso-2022-jp"), (JA.encode("iso2022_jp") + b"\xa0", "", "other"),
@@ -187,7 +188,7 @@ def test_escapes_of_japanese(body: bytes, label: str, charset: str) -> None:
     assert found == charset or (charset == "other" and found != "iso-2022-jp")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "name"),
     [
         (b"a\0b\0", "utf-16le"), (b"\0a\0b", "utf-16be"), (b"a\0b", "utf-8"), (b"a\0" + b"xy" * 4, "utf-16le"),
@@ -260,7 +261,7 @@ def test_the_text_of_a_long_page_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
         assert (charset._last[0] is body) is is_kept
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "content_type", "labels"),
     [
         (b"", "text/html; Charset = 'Big5'", ["big5"]), (b"<meta charset=GBK>", "charset=utf-8", ["utf-8", "gbk"]),

@@ -6,6 +6,7 @@ import pytest
 
 from gatewayfilter.documents.html import character_references
 from gatewayfilter.documents.html.character_references import unescape
+from tests.case_tables import all_cases
 
 REFERENCES = (
     ("&amp;", "&"), ("&amp", "&"), ("&ampx", "&x"), ("&notit;", "¬it;"), ("&notin;", "∉"), ("&nosuch;", "&nosuch;"),
@@ -24,7 +25,7 @@ REFERENCES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "meant"), REFERENCES)
+@all_cases(("text", "meant"), REFERENCES)
 def test_references(text: str, meant: str) -> None:
     assert unescape(text) == meant
     assert unescape(f"a {text} b") == f"a {meant} b"

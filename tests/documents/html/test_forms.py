@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.documents.html import forms
 from gatewayfilter.documents.html.forms import MAX_FIELDS, Credential, likely_credentials, read_forms
 from gatewayfilter.documents.html.tags import MAX_HTML
+from tests.case_tables import all_cases
 
 PIECES = (
     "<input ",
@@ -24,7 +25,7 @@ PIECES = (
 """What fields are written with."""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("field", "credential"),
     [
         ("<input type=password>", Credential.PASSWORD),
@@ -74,7 +75,7 @@ def test_a_target_is_listed_once_and_only_for_the_fields_of_its_form() -> None:
     assert found.targets == ("b", "c", "d")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "saved_from"),
     [
         ("<!-- mirrored from a.example/x -->", "http://a.example/x"),
@@ -94,7 +95,7 @@ def test_where_a_saved_page_was(head: str, saved_from: str) -> None:
     assert found.saved_from == saved_from
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "references"),
     [
         ("<link rel=icon href=https://a.example/>", ("https://a.example/",)), ("<link rel=icon href=gopher://a.example/>", ()),
@@ -134,7 +135,7 @@ def test_a_saved_page_whose_address_was_taken_out_is_of_what_it_declares() -> No
     assert found.saved_from == "https://d.example/"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "likely"),
     [
         ("<p>password</p>", set()),

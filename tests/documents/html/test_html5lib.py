@@ -7,6 +7,7 @@ import pytest
 
 from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.documents.html.tags import without_zeros
+from tests.case_tables import all_cases
 from tests.documents.html.html5lib_allowed import ALLOWED, NOT_RENDERED, ZEROS
 from tests.documents.html.html5lib_cases import TreeCase, cases_of, visible_text
 
@@ -64,7 +65,7 @@ def read_at_all(html: str) -> str:
     return "".join((page.title, *page.hidden, *(block.text for block in page.blocks)))
 
 
-@pytest.mark.parametrize(("html", "text"), CASES)
+@all_cases(("html", "text"), CASES)
 def test_text_as_browsers_show_it(html: str, text: str) -> None:
     assert shown(html) == text
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gatewayfilter.classify.zones import MAX_ZONE, page_text, plain_text, url_words
 from gatewayfilter.documents.html.markup import read_html
 from gatewayfilter.documents.html.tags import MAX_TAGS
+from tests.case_tables import all_cases
 
 pytestmark = pytest.mark.usefixtures("each_reading")
 PROSE = "This is a long paragraph of running text that a reader would call the article, sentence after sentence. " * 3
@@ -31,7 +32,7 @@ def test_zones_of_a_page() -> None:
     assert "a cat" in zones["rest"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "hidden",
     [
         "<!-- secret -->",
@@ -61,7 +62,7 @@ def test_what_a_reader_does_not_see(hidden: str) -> None:
     assert zones["main"].rstrip().endswith("end") or "end" in zones.get("rest", "")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "shown",
     [
         "<div style='overflow: hidden'>secret</div>",
@@ -159,7 +160,7 @@ def test_any_markup_is_read(html: str) -> None:
     assert len(main) + len(rest) == len(page.blocks)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "comment",
     [
         *("<!-->", "<!--->", "<!---->", "<!-- x --!>", "<!-- x --->", "<!-- -- -->", "<!--x--!y-->"),
@@ -170,7 +171,7 @@ def test_a_comment_ends_where_browsers_end_it(comment: str) -> None:
     assert [block.text for block in read_html(f"<p>a{comment}<p>casino<!-- b -->").blocks] == ["a", "casino"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "title", "blocks"),
     [
         ("<title>x<!--</title><p>casino", "x<!--", ["casino"]),

@@ -6,6 +6,7 @@ from gatewayfilter.documents.html import html_text, open_elements
 from gatewayfilter.documents.html.markup import PURE, compiled_reading
 from gatewayfilter.documents.html.open_elements import ANY, LINK, NONE, RULES, SPECIAL, OpenElements, P, breaks_out
 from gatewayfilter.documents.html.tags import FOREIGN, NO_SCRIPT, is_closed, tokens_of
+from tests.case_tables import all_cases
 from tests.documents.html.structured_pages import structured_pages
 
 _reading = compiled_reading()
@@ -46,7 +47,7 @@ def test_paragraphs_and_links_are_counted() -> None:
         taken(html)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "simple", "left"),
     [
         ("<div><b><i>x</i></b></div><p>", 7, ["p"]), ("<p><a><br></p><img></a>", 3, ["p", "a"]), ("<p>a<p>", 1, ["p"]),
@@ -97,7 +98,7 @@ def test_followed_or_taken_one_by_one_is_the_same() -> None:
         assert (elements._paragraphs, elements._links) == counts(elements), html
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("before", "name", "attributes", "foreign", "is_open"),
     [
         ("", "div", "", False, True), ("", "br", "", False, False), ("", "div", " /", False, True),
@@ -116,7 +117,7 @@ def test_whether_an_element_is_open_after_its_tag(
     assert (names(elements) == [*names(taken(before)), name]) is (is_open and name != "p")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "left"),
     [
         ("<p><div>", ["div"]), ("<p><button><div>", ["p", "button", "div"]), ("<ul><li><div><li>", ["ul", "li"]),
@@ -174,7 +175,7 @@ def test_places_of_what_hides_and_is_shown_again() -> None:
         assert (elements.hidden, elements.shown) == (hidden, shown), (html, ended)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("html", "hidden", "shown"),
     [
         ("<div><noscript></div></noscript><p hidden>a</div>b", ["a"], ["b"]),
@@ -213,7 +214,7 @@ def test_rules_of_elements() -> None:
     assert RULES["li"].bits & SPECIAL
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "attributes", "breaks"),
     [
         ("p", "", True),

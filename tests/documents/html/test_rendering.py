@@ -20,6 +20,7 @@ from gatewayfilter.documents.html.rendering import (
     style_effect,
     undoes,
 )
+from tests.case_tables import all_cases
 
 STYLES: dict[int, tuple[str, ...]] = {
     HIDES: (
@@ -67,7 +68,7 @@ STYLES: dict[int, tuple[str, ...]] = {
 """Effect → styles that have it."""
 
 
-@pytest.mark.parametrize(("style", "effect"), [(style, effect) for effect, styles in STYLES.items() for style in styles])
+@all_cases(("style", "effect"), [(style, effect) for effect, styles in STYLES.items() for style in styles])
 def test_what_a_style_does(style: str, effect: int) -> None:
     assert style_effect(style) == effect
     assert style_effect(style + ";" + " " * 60) == effect, "a long one is read alike"
@@ -82,7 +83,7 @@ def test_short_styles_alone_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rendering._usual_effect.cache_info().currsize == kept
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("attributes", "effect"),
     [
         (" hidden", HIDES), ("/hidden", HIDES), (" HIDDEN=x", HIDES), (" hidden=''", HIDES), (" hidden=Until-Found", 0),
@@ -115,7 +116,7 @@ def test_each_sign_of_a_style_is_looked_at() -> None:
         assert rendering._SIGNS.search(other) is None, other
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("style", "hidden_by", "shown"),
     [
         ("font-size:9px", TINY, True), ("font-size:2px", TINY, True), ("font-size:1px", TINY, False),
@@ -132,7 +133,7 @@ def test_what_shows_an_element_again(style: str, hidden_by: int, *, shown: bool)
     assert undoes(style, hidden_by) is shown
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "size", "unit"),
     [
         ("", None, ""), ("0", 0.0, ""), ("1", 1.0, ""), ("-1", -1.0, ""), ("1.5", 1.5, ""), ("-1.5px", -1.5, "px"),
@@ -149,7 +150,7 @@ def test_lengths_of_css(value: str, size: float | None, unit: str) -> None:
     assert rendering._length(value) == (size, unit)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("attributes", "found"),
     [
         (" name=Description content='a &amp; b'", ("description", "a & b")),
@@ -189,7 +190,7 @@ def documents(*found: str) -> Special:
 SVG = base64.b64encode(b"<svg><text>xy").decode().rstrip("=")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "attributes", "found"),
     [
         ("template", "", Special(hides=True)), ("template", " shadowrootmode=Open", Special(shadow=True)),

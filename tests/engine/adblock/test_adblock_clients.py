@@ -11,6 +11,7 @@ from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import Client, Group, PolicySet, Request, ResourceType, Source, parse_matcher
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 CHILD, ADULT, STRANGER = "10.0.0.2", "10.0.0.3", "10.0.9.9"
 PEOPLE = (
@@ -35,7 +36,7 @@ def blocked(found: FilterEngine, url: str = "https://ads.example/x") -> set[str]
     }
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "clients"),
     [
         ("||ads.example^$client=mary", {ADULT}),
@@ -79,7 +80,7 @@ def test_only_blocks_and_exceptions_are_limited_to_clients() -> None:
     assert not exception.modifier
 
 
-@pytest.mark.parametrize("value", ["", "a|", "|", "'open", "~", "a|'b'c", "'b'xc", "x" * 3 + "|" * 3])
+@all_cases("value", ["", "a|", "|", "'open", "~", "a|'b'c", "'b'xc", "x" * 3 + "|" * 3])
 def test_what_cannot_be_read_is_refused(value: str) -> None:
     with pytest.raises(RuleError):
         read_clients(value)
@@ -92,7 +93,7 @@ def test_many_clients_are_bounded() -> None:
         read_clients("|".join(f"c{number}" for number in range(5000)))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "names_clients"),
     [
         (["||a.example^"], False),

@@ -14,6 +14,7 @@ from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.errors import RuleError, UnsupportedError
 from gatewayfilter.model import Request, ResourceType, ResponseChange
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 HTML = {"content-type": "text/html"}
 
@@ -42,7 +43,7 @@ def hidden(rules: list[str], page: str = "https://www.example.com/", kind: str =
     return {part for group in re.findall(r"([^{}]+)\{", style) for part in group.split(",")}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "expected"),
     [
         (["##.ad"], {".ad"}),
@@ -96,7 +97,7 @@ def test_what_is_hidden(rules: list[str], expected: set[str]) -> None:
     assert hidden(rules) == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("kind", "headers", "expected"),
     [
         ("document", HTML, ".x{display:none!important}.ad{display:none!important}"),
@@ -113,7 +114,7 @@ def test_only_pages_are_dressed(kind: str, headers: dict[str, str], expected: st
     assert dressed(["##.ad", "example.com##.x"], kind=kind, headers=headers).style == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "style"),
     [
         ("example.com##.a:style(height: 0 !important)", ".a{height:0!important}"),
@@ -140,7 +141,7 @@ def test_styles(rule: str, style: str) -> None:
     assert dressed([rule, exception]).style == ""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "path", "selector"),
     [
         ("##:matches-path(/shop) .a", "/shop/1?q=2", ".a"),
@@ -179,7 +180,7 @@ def test_conditions_of_paths_are_bounded_and_apart() -> None:
     assert dressed(["example.com##.a:matches-path(/x):remove()"], "http://example.com/x").remove_elements == (".a",)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "selectors"),
     [
         (["example.com##^.ad"], (".ad",)),
@@ -199,7 +200,7 @@ def test_elements_are_taken_out(rules: list[str], selectors: tuple[str, ...]) ->
     assert dressed(rules).remove_elements == selectors
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "html", "expected"),
     [
         ("example.com##^script:has-text(ads)", "<script>ads</script>x", "x"),
@@ -221,7 +222,7 @@ def test_headers_are_left_out() -> None:
     assert dressed(["example.com##^responseheader(refresh)", "example.com#@#^responseheader(refresh)"]).remove_headers == ()
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "name"),
     [
         ("example.com##+js(set, a, b)", "##+js"),
@@ -250,7 +251,7 @@ def test_what_a_proxy_cannot_do_is_counted_by_name(line: str, name: str) -> None
         read_cosmetic(line)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line", ["example.com##", "##.a,", "a b##.x", "example.com##.a{", "exa mple.com##.a", "##.a}b{c", "example.com#$#.a", "##..x"]
 )
 def test_what_is_not_valid_is_rejected(line: str) -> None:
@@ -347,7 +348,7 @@ def test_found_by_index_equals_tried_one_by_one(hosts: list[str]) -> None:
         assert hidden([f"{','.join(hosts)}##.x"], f"https://{host}/") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line", ["no mark at all", "a.org##.a:matches-path()", "a.org##.a:matches-path(/b", "a.org##:not(:matches-path(/b) .a"]
 )
 def test_a_rule_error_is_one(line: str) -> None:

@@ -1,11 +1,11 @@
 """Any list, any URL, any bytes: no exception, and every way of looking finds the same. The checks are those of tests/fuzz/."""
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
+from tests.case_tables import all_cases
 from tests.fuzz.adblock_checks import LINES, URLS, check_blob, check_json_lines, check_list, check_literals, check_url
 
 PIECES = st.sampled_from(
@@ -85,7 +85,7 @@ def test_any_bulk_input(data: bytes) -> None:
     check_json_lines(data)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "a" * 1_000_000,
@@ -99,7 +99,6 @@ def test_any_bulk_input(data: bytes) -> None:
         "/" + "a?" * 1_000 + "/",
         "\x00" * 10_000,
     ],
-    ids=lambda line: line[:12],
 )
 def test_monstrous_lines_end(line: str) -> None:
     parse_line(line)

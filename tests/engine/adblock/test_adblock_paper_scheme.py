@@ -6,6 +6,7 @@ from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
+from tests.case_tables import all_cases
 from tests.engine.adblock.paper_scheme import PAPER_K, PaperScheme
 from tests.fuzz.adblock_checks import LINES, URLS
 
@@ -63,7 +64,7 @@ def test_hostile_urls_are_judged_alike(blob: bytes, matcher: AdblockMatcher, url
         assert {match.rule for match in scheme.match_all(request)} == {match.rule for match in matcher.match_all(request)}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "blocked"),
     [
         ("https://A.NET/%61dserver/x", False),

@@ -1,12 +1,11 @@
 """Questions that other engines' own tests ask, in cases of our own; the answers stand in docs/adblock.md, "Policies"."""
 
-import pytest
-
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.engine.adblock.paper_scheme import PaperScheme
 
 
@@ -28,7 +27,7 @@ PAGE = "https://shop.example/offer"
 LINK = "https://search.example/?q=offer"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("lines", "source", "expected"),
     [
         # `domain=` on a page: the page itself, or who led there.
@@ -60,7 +59,7 @@ def test_the_sources_of_a_page(lines: list[str], source: str, expected: str) -> 
     assert verdict(lines, PAGE, source, "document") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("lines", "source", "expected"),
     [
         (["*$domain=shop.example"], LINK, "none"),
@@ -73,7 +72,7 @@ def test_anything_else_has_one_source(lines: list[str], source: str, expected: s
     assert verdict(lines, PAGE, source, "subdocument") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         ("|ws://", "wss://feed.example/", "block"),
@@ -96,7 +95,7 @@ def test_a_badfilter_cancels_both_schemes() -> None:
     assert verdict(["|ws://feed", "|ws://feed$badfilter"], "wss://feed.example/", PAGE, "websocket") == "none"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("source", "expected"),
     [
         ("https://a.shop.example/", "block"),
@@ -105,13 +104,13 @@ def test_a_badfilter_cancels_both_schemes() -> None:
         ("https://good.shop.example/", "none"),
     ],
 )
-@pytest.mark.parametrize("bar", ["|", r"\|"])
+@all_cases("bar", ["|", r"\|"])
 def test_a_bar_in_an_expression_for_hosts(bar: str, source: str, expected: str) -> None:
     rule = rf"||ads.example^$domain=/shop\.(example{bar}test)/|~/^(good{bar}fine)\./"
     assert verdict([rule], "https://ads.example/x", source, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "kind"),
     [
         ("||e.com^$_unknown_,image", LineKind.REJECTED),
@@ -138,7 +137,7 @@ def test_lines_that_engines_read_differently(line: str, kind: LineKind) -> None:
     assert parse_line(line).kind is kind
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("options", "source", "expected"),
     [
         ("domain=a.test,domain=~b.a.test", "https://a.test/", "block"),

@@ -1,6 +1,5 @@
 """What rules make of responses: policies, conditions on headers and addresses, replacements, through the engine."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from gatewayfilter.errors import RuleError
 from gatewayfilter.model import Reason, Request, ResourceType, ResponseChange, Source
 from gatewayfilter.safe_regex.re2 import Substitution, compile_linear, split_substitution
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 PAGE = "https://www.example.com/a"
@@ -38,7 +38,7 @@ def answer(
     return engine_of(rules).change_response(asked(url, source, kind), 200, HTML if headers is None else headers, address)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "kind", "csp"),
     [
         (["||example.com^$csp=script-src 'none'"], "document", ("script-src 'none'",)),
@@ -79,7 +79,7 @@ def test_permissions() -> None:
     assert [rule.modifier for rule in change.rules] == ["permissions", "permissions"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "headers", "holds"),
     [
         ("via", {"via": "1.1 x"}, True),
@@ -102,7 +102,7 @@ def test_header_conditions(value: str, headers: dict[str, str], *, holds: bool) 
     assert header_test(value)(headers) is holds
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "address", "holds"),
     [
         ("192.0.2.1", "192.0.2.1", True),
@@ -131,7 +131,7 @@ def test_address_conditions(value: str, address: str, *, holds: bool) -> None:
     assert address_test(value)(address) is holds
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "blocked"),
     [
         (["*$document,ipaddress=192.0.2.1"], True),
@@ -174,7 +174,7 @@ def test_a_stub_for_what_the_response_tells() -> None:
     assert change.verdict.stub == "noopjs"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "text", "expected"),
     [
         ("/a/b/", "aaa", "baa"),
@@ -236,7 +236,7 @@ def test_no_replacement_raises_anything_else(value: str, text: str) -> None:
     edit.apply(text)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("asks", "html", "expected"),
     [
         ("ads", "<p>a<script>var ads;</script>b", "<p>ab"),
@@ -275,7 +275,7 @@ def test_the_engine_names_the_stub_of_what_it_blocks() -> None:
     assert engine.decide(asked("https://ads.example/a.gif", PAGE, "image")).stub == ""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "source", "blocked"),
     [
         (["||ads.example^", "@@||www.example.com^$genericblock"], PAGE, False),
@@ -311,7 +311,7 @@ def test_explain_names_every_rule_and_every_change() -> None:
         assert expected in said["adblock"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "kind", "expected"),
     [
         ("https://example.com/x.js", "script", "response's headers or its server's address: ||example.com^$script,header=x"),

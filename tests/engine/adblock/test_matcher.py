@@ -19,6 +19,7 @@ from gatewayfilter.engine.adblock.syntax.rule import TYPE_BITS, AdblockMatch
 from gatewayfilter.errors import SnapshotError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.engine.adblock.paper_scheme import PaperScheme
 
 
@@ -179,7 +180,7 @@ def test_caches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert matcher.match(request("https://a.net/x", "https://page3.org/", "font")) is not None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("source", "kind", "expected"),
     [
         ("https://page3.org/", "font", True),
@@ -197,7 +198,7 @@ def test_many_rules_of_one_host_are_found_by_their_pages(source: str, kind: str,
         assert (matcher.match(request(f"https://{host}/", source, kind)) is not None) is expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "names"),
     [
         ("www.google.co.uk", {"www.google.co.uk", "google.co.uk", "co.uk", "uk", "www.google.*", "google.*"}),

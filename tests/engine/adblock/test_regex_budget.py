@@ -11,6 +11,7 @@ from gatewayfilter.engine.adblock.syntax.removeparam import text_test
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.safe_regex.cost_guard import STEP_BUDGET, guard_regex
 from gatewayfilter.urls import MAX_URL_LENGTH, parse_url
+from tests.case_tables import all_cases
 
 HOSTILE = (
     "(a+)+q{number}$",
@@ -49,7 +50,7 @@ def test_all_lists_have_a_bound_together() -> None:
     assert reports[-1].samples[0][2] == "the regular expressions of all lists cost too much together"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         r"/a(b+)+c/",
@@ -63,7 +64,7 @@ def test_expressions_count_wherever_they_stand(line: str) -> None:
     assert sum(map(steps_of, parse_line(line).rules)) > 0
 
 
-@pytest.mark.parametrize("text", ["a", "^https?:\\/\\/", "(a+)+$", "x[a-z]*a[a-z]*!", "(?=[^!]*!)[0-9]", "(a{1,50}){1,50}b"])
+@all_cases("text", ["a", "^https?:\\/\\/", "(a+)+$", "x[a-z]*a[a-z]*!", "(?=[^!]*!)[0-9]", "(a{1,50}){1,50}b"])
 def test_no_expression_costs_more_than_its_bound(text: str) -> None:
     guarded = guard_regex(text)
     assert 0 < guarded.steps() <= LIST_STEPS
@@ -77,7 +78,7 @@ def test_every_place_where_a_match_may_begin_counts() -> None:
     assert guard_regex("^[a-z]{40}b").steps() < 2 * MAX_URL_LENGTH
 
 
-@pytest.mark.parametrize("text", ["casino.*bonus.*win", "(?:ca|sino)+.*x.*bonus", "x[a-z]*a[a-z]*!"])
+@all_cases("text", ["casino.*bonus.*win", "(?:ca|sino)+.*x.*bonus", "x[a-z]*a[a-z]*!"])
 def test_a_long_url_does_not_get_past_an_expression(text: str) -> None:
     assert guard_regex(text).max_length == MAX_URL_LENGTH
 

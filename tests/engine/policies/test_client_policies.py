@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-import pytest
-
 from gatewayfilter.engine.policies.client_policies import ClientPolicies
 from gatewayfilter.engine.policies.compilation import HORIZON_S, MANY_SCHEDULES, SHORT_HORIZON_S, compile_policies
 from gatewayfilter.engine.policies.effective_policy import EffectivePolicy, ListSelection
@@ -25,6 +23,7 @@ from gatewayfilter.model import (
     Window,
     parse_matcher,
 )
+from tests.case_tables import all_cases
 
 NOW = datetime.fromisoformat("2026-05-04T12:00+00:00").timestamp()  # a Monday
 HOUR_S = 3600.0
@@ -63,7 +62,7 @@ CLIENTS = (
 NEIGHBOURS = {"10.1.2.4": "aa:bb:cc:dd:ee:ff", "10.1.2.3": "aa:bb:cc:dd:ee:ff", "10.1.2.5": "00:00:00:00:00:01"}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "user", "name"),
     [
         ("10.9.9.9", "", "wide"),
@@ -156,7 +155,7 @@ def test_among_schedules_the_nearest_policy_counts_then_what_allows() -> None:
     assert effective(Policy("own"), Policy("kids"), allowed, far, at=night).actions == {"social": ALLOW}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("hours", "blocked"), [(0, False), (8.99, False), (9, True), (12, True), (17.99, True), (18, False), (33, True), (42, False)]
 )
 def test_everything_is_blocked_in_its_window_alone(hours: float, blocked: bool) -> None:  # noqa: FBT001  a column
@@ -194,7 +193,7 @@ def test_a_schedule_may_use_another_policy() -> None:
     assert (strict.block_all.reason, strict.block_all.rule) == (Reason.SCHEDULE, "s")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pause", "paused"),
     [
         (Pause(PauseScope.CLIENT, "anna", NOW + 60), True),

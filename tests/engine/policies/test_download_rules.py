@@ -5,11 +5,10 @@ import time
 import zipfile
 from io import BytesIO
 
-import pytest
-
 from gatewayfilter.engine.policies.download_rules import DownloadRules, file_names
 from gatewayfilter.model import expanded_types
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 
 def zipped(*names: str) -> bytes:
@@ -36,7 +35,7 @@ def judge(kinds: str, path: str, begin: bytes = b"", **headers: str) -> str:
     return verdict.detail if verdict is not None else ""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("kinds", "path", "begin", "headers", "blocked"),
     [
         ("programs", "/a.exe", b"", {}, "exe"),
@@ -84,7 +83,7 @@ def test_file_names_are_read_as_any_browser_may() -> None:
     assert file_names("inline") == []
 
 
-@pytest.mark.parametrize("text", ["filename=" * 100_000, 'filename="' + "\\" * 100_000, "filename*0" * 50_000, " " * 1_000_000])
+@all_cases("text", ["filename=" * 100_000, 'filename="' + "\\" * 100_000, "filename*0" * 50_000, " " * 1_000_000])
 def test_a_hostile_header_takes_bounded_time(text: str) -> None:
     began = time.process_time()
     file_names(text)

@@ -2,18 +2,17 @@
 
 import time
 
-import pytest
-
 from gatewayfilter.engine.policies.request_rules import request_rules
 from gatewayfilter.engine.policies.search_sites import SITES, host_rules
 from gatewayfilter.engine.policies.search_terms import SearchTerms, searched_json, searched_texts
 from gatewayfilter.model import Request, SearchEngine, YouTubeMode
 from gatewayfilter.urls import canonical_host, parse_url
+from tests.case_tables import all_cases
 
 TERMS = SearchTerms(["casino", "make a bomb", "赌博", "café", "казино", "パチンコ"])
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "term"),
     [
         ("CASINO", "casino"),
@@ -56,7 +55,7 @@ def test_long_texts_and_many_terms_take_bounded_time() -> None:
 SITE_OF = {host: rules.searched for host, rules in host_rules(frozenset(), YouTubeMode.OFF, searched=True).items()}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "texts"),
     [
         ("https://www.google.com/search?q=a+b&x=c", ["a b"]),
@@ -77,7 +76,7 @@ def test_what_is_searched(url: str, texts: list[str]) -> None:
     assert list(searched_texts(site, parsed)) == texts
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("query", "blocked"),
     [
         ("a=1&" * 500 + "q=casino", True),

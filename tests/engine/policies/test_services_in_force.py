@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from gatewayfilter.config import bundled_folder
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.policies.service_index import NO_SERVICES, ServiceIndex
@@ -43,6 +41,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.sources import load_services
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 NOON = 1_777_896_000.0  # 2026-05-04T12:00Z
 MIDNIGHT = NOON + 12 * 3600
@@ -106,7 +105,7 @@ INDEX = [
 ]
 
 
-@pytest.mark.parametrize(("url", "expected"), INDEX)
+@all_cases(("url", "expected"), INDEX)
 def test_the_services_of_a_url(url: str, expected: tuple[str, ...]) -> None:
     assert ServiceIndex(SERVICES).of(parse_url(url)) == expected
     assert NO_SERVICES.of(parse_url(url)) == ()
@@ -156,7 +155,7 @@ LEVELS: list[tuple[str, tuple[PolicyItem, ...], float, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("items", "now", "host", "expected"), [case[1:] for case in LEVELS], ids=[case[0] for case in LEVELS])
+@all_cases(("items", "now", "host", "expected"), [case[1:] for case in LEVELS])
 def test_what_outranks_what(items: tuple[PolicyItem, ...], now: float, host: str, expected: str) -> None:
     assert outcome(engine(*items, now=now), host) == expected
 

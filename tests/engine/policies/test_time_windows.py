@@ -8,6 +8,7 @@ import pytest
 from gatewayfilter.engine.policies.time_windows import Interval, find_zone, intervals_of
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Schedule, ScheduleEffect, Window
+from tests.case_tables import all_cases
 
 DAY_S = 86_400.0
 
@@ -58,7 +59,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("zone", "daily", "first", "begin", "end"), CASES)
+@all_cases(("zone", "daily", "first", "begin", "end"), CASES)
 def test_windows_of_a_day(zone: str, daily: str, first: str, begin: str, end: str) -> None:
     assert intervals(zone, daily, first)[0] == Interval(instant(begin), instant(end))
 
@@ -90,7 +91,7 @@ def test_the_whole_day() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["", "Mars/Base", "../etc/passwd", "Europe", "Europe/Berlin\0"])
+@all_cases("name", ["", "Mars/Base", "../etc/passwd", "Europe", "Europe/Berlin\0"])
 def test_unknown_zones_are_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="no time zone"):
         find_zone(name)
@@ -104,7 +105,7 @@ def _is_open(window: Window, local: datetime) -> bool:
     return (day in window.days and minute >= window.begin) or ((day - 1) % 7 in window.days and minute < window.end)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("zone", "first"),
     [
         ("Australia/Lord_Howe", "2026-04-02"),  # half an hour
@@ -122,7 +123,7 @@ def _is_open(window: Window, local: datetime) -> bool:
         ("Pacific/Apia", "2011-12-27"),  # without the 30th
     ],
 )
-@pytest.mark.parametrize("daily", [(1260, 360), (0, 1440), (0, 60), (90, 150), (150, 195), (1439, 1), (1380, 30)])
+@all_cases("daily", [(1260, 360), (0, 1440), (0, 60), (90, 150), (150, 195), (1439, 1), (1380, 30)])
 def test_windows_are_open_by_the_wall_clock_outside_changed_hours(zone: str, first: str, daily: tuple[int, int]) -> None:
     place = find_zone(zone)
     window = Window(*daily)

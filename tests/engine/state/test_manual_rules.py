@@ -11,6 +11,7 @@ from gatewayfilter.engine.state.wildcards import SearchedUrl
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 URL, PREFIX, HOST, DOMAIN = EntryKind.URL, EntryKind.PREFIX, EntryKind.HOST, EntryKind.DOMAIN
 WILDCARD, REGEX = EntryKind.WILDCARD, EntryKind.REGEX
@@ -29,7 +30,7 @@ def covers(pattern: str, url: str) -> bool:
     return rules.find(parsed, rules.for_host(parsed), 0.0) is not None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pattern", "path", "blocked"),
     [
         ("example.com/bad", "/bad", True),
@@ -58,7 +59,7 @@ def test_a_page_is_blocked_with_any_query_and_allowed_as_it_is(pattern: str, pat
     assert found == [blocked, url.key == pattern]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "kind", "pattern"),
     [
         ("example.com", DOMAIN, ".example.com"),
@@ -90,7 +91,7 @@ def test_what_people_write(text: str, kind: EntryKind, pattern: str) -> None:
     assert classify_pattern(text) == (kind, pattern)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "why"),
     [
         ("", "printable"),
@@ -117,7 +118,7 @@ def test_what_is_no_pattern_is_one_sentence(text: str, why: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["com", "*", "/.*/"])
+@all_cases("text", ["com", "*", "/.*/"])
 def test_force_takes_what_is_too_broad(text: str) -> None:
     classify_pattern(text, force=True)
 
@@ -134,7 +135,7 @@ def test_any_text_is_a_pattern_or_a_rule_error(text: str) -> None:
     rules.find(url, rules.for_host(url), 0.0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pattern", "covered", "not_covered"),
     [
         ("example.com", ["http://example.com/", "wss://a.b.example.com:81/x"], ["http://example.com.evil.test/", "http://anexample.com/"]),
@@ -161,7 +162,7 @@ def test_what_a_pattern_covers(pattern: str, covered: list[str], not_covered: li
     assert [url for url in not_covered if covers(pattern, url)] == []
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pattern", "covered", "stretched"),
     [
         ("*.good.test/a*", ["http://good.test/a", "http://x.good.test:81/ab?c"],
@@ -197,13 +198,13 @@ def test_a_wildcard_equals_a_naive_glob(pattern: str, text: str) -> None:
     assert matches(SearchedUrl(parse_url(f"http://x/{text}"))) == naive(pattern, text)
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", r"^(?=a)(a+)+$", r"(?=x)x.*.*x"])
+@all_cases("pattern", [r"(a)\1", r"^(?=a)(a+)+$", r"(?=x)x.*.*x"])
 def test_expressions_that_could_hang_are_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
         compile_pattern(REGEX, pattern)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "pattern",
     [
         *(r"a+b?a+c", r"[a-z]*a[a-z]*!", r"(foo|bar)+z", r"^http://x/(a|b)+!"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
 from gatewayfilter.errors import SnapshotError
+from tests.case_tables import all_cases
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
@@ -68,7 +69,7 @@ def test_collisions_in_one_bucket(homes: list[int]) -> None:
     assert (table.find_many(rows(strangers)) == -1).all()
 
 
-@pytest.mark.parametrize("first", [0, 1, 2, 3, 2**64 - 1])
+@all_cases("first", [0, 1, 2, 3, 2**64 - 1])
 def test_a_digest_that_ends_like_a_free_slot_is_none(first: int) -> None:
     odd = first.to_bytes(8, "little") + b"\xff" * 8
     beside = first.to_bytes(8, "little") + b"\xfe" * 8  # takes the same home
@@ -86,14 +87,14 @@ def test_two_digests_that_share_their_second_half_are_told_apart() -> None:
     assert table.find((20).to_bytes(8, "little") + b"\x11" * 8) is None
 
 
-@pytest.mark.parametrize(("highest", "width"), [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32 - 1, 4)])
+@all_cases(("highest", "width"), [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32 - 1, 4)])
 def test_values_take_as_few_bytes_as_they_need(highest: int, width: int) -> None:
     section = built({b"a" * 16: 0, b"b" * 16: highest})
     assert opened(section).arrays().values.itemsize == width
     assert opened(section).find(b"b" * 16) == highest
 
 
-@pytest.mark.parametrize("count", [1, 59, 60, 61, 5_000])
+@all_cases("count", [1, 59, 60, 61, 5_000])
 def test_many_random_digests(count: int) -> None:
     random = np.random.default_rng(count)
     digests = random.integers(0, 256, (count, 16), dtype=np.uint8)
@@ -120,7 +121,7 @@ def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
         table.close()
 
 
-@pytest.mark.parametrize("cut", [0, 8, 23, 24, 50, -1])
+@all_cases("cut", [0, 8, 23, 24, 50, -1])
 def test_a_section_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(SnapshotError):
         opened(built({b"a" * 16: 5})[:cut])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
 from gatewayfilter.errors import SnapshotError
+from tests.case_tables import all_cases
 
 digests = st.lists(st.binary(min_size=16, max_size=16), max_size=60)
 
@@ -23,7 +24,7 @@ def opened(section: bytes) -> BloomFilter:
     return BloomFilter(section, 0, len(section))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("count", "error_rate", "bits_per_entry", "positions"),
     [(1_000_000, 0.01, 9.6, 7), (1_000_000, 0.001, 14.4, 10), (1_000_000, 0.5, 1.44, 1)],
 )
@@ -35,7 +36,7 @@ def test_size_follows_the_formulas(count: int, error_rate: float, bits_per_entry
     assert k == positions
 
 
-@pytest.mark.parametrize("error_rate", [0.0, 1.0, -1.0, 2.0])
+@all_cases("error_rate", [0.0, 1.0, -1.0, 2.0])
 def test_a_rate_that_is_none_is_refused(error_rate: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         optimal_size(10, error_rate)
@@ -80,7 +81,7 @@ def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
         bloom.close()
 
 
-@pytest.mark.parametrize("cut", [0, 10, 23, 24, -1])
+@all_cases("cut", [0, 10, 23, 24, -1])
 def test_a_section_cut_short_is_refused(cut: int) -> None:
     section = build_bloom(rows([b"a" * 16]), 0.001)
     with pytest.raises(SnapshotError):

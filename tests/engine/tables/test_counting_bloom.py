@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom
 from gatewayfilter.engine.tables.counting_bloom import CounterBits, CountingBloom, salted_positions
+from tests.case_tables import all_cases
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
@@ -94,7 +95,7 @@ def test_many_digests_are_counted_as_one_by_one(counter_bits: CounterBits) -> No
     assert (at_once.counters == afresh.counters).all()
 
 
-@pytest.mark.parametrize("times", [14, 15, 16, 255, 256, 257, 5_000])
+@all_cases("times", [14, 15, 16, 255, 256, 257, 5_000])
 def test_four_bits_that_are_full_stay_full(times: int) -> None:
     digest = md5(b"often", usedforsecurity=False).digest()
     counting = CountingBloom(1024, 3)
@@ -115,7 +116,7 @@ def test_thirty_two_bits_of_the_paper_count_on() -> None:
     assert (counting.stuck, counting.counters.nbytes) == (0, 8 * CountingBloom(1024, 3).counters.nbytes)
 
 
-@pytest.mark.parametrize("leaving", [[b"x" * 16], [b"a" * 16, b"a" * 16], [b"a" * 16, b"x" * 16]])
+@all_cases("leaving", [[b"x" * 16], [b"a" * 16, b"a" * 16], [b"a" * 16, b"x" * 16]])
 def test_what_was_never_added_is_not_removed(leaving: list[bytes]) -> None:
     counting = CountingBloom(4096, 5)
     counting.add(rows([b"a" * 16, b"b" * 16]))
@@ -126,7 +127,7 @@ def test_what_was_never_added_is_not_removed(leaving: list[bytes]) -> None:
     assert counting.count == 2
 
 
-@pytest.mark.parametrize(("bits", "positions"), [(0, 1), (12, 1), (1024, 0), (2**33, 3)])
+@all_cases(("bits", "positions"), [(0, 1), (12, 1), (1024, 0), (2**33, 3)])
 def test_a_shape_that_is_none_is_refused(bits: int, positions: int) -> None:
     with pytest.raises(ValueError, match="a filter cannot have"):
         CountingBloom(bits, positions)

@@ -8,6 +8,7 @@ import pytest
 from gatewayfilter.addresses.client_network import network_of
 from gatewayfilter.proxy.auth import password_check_queue
 from gatewayfilter.proxy.auth.password_check_queue import MOST_OF_NETWORK, MOST_WAITING, LoginTurns, Outcome
+from tests.case_tables import all_cases
 
 
 def _wrong() -> bool:
@@ -109,7 +110,7 @@ async def test_what_is_known_of_clients_is_bounded(no_pause: None, monkeypatch: 
     assert len(turns._clients["192.0.2.1"].wrong) == password_check_queue._MOST_WRONG
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "network"),
     [
         ("192.0.2.1", "192.0.2.1"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.listener.client_hello import MAX_HELLO_BYTES, ClientHello, NotTls, read_client_hello
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import client_hello
 
 GREASE = 0x3A3A
@@ -68,7 +69,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("data", "want"), GOOD)
+@all_cases(("data", "want"), GOOD)
 def test_good(data: bytes, want: ClientHello | None) -> None:
     if want is None:
         with pytest.raises(NotTls):
@@ -77,14 +78,14 @@ def test_good(data: bytes, want: ClientHello | None) -> None:
         assert read_client_hello(data) == want
 
 
-@pytest.mark.parametrize("data", BAD)
+@all_cases("data", BAD)
 def test_bad(data: bytes) -> None:
     with pytest.raises(NotTls):
         read_client_hello(data)
 
 
-@pytest.mark.parametrize("name", ["shop.example", "a" * 63 + ".example", None])
-@pytest.mark.parametrize("version", [None, ssl.TLSVersion.TLSv1_2])
+@all_cases("name", ["shop.example", "a" * 63 + ".example", None])
+@all_cases("version", [None, ssl.TLSVersion.TLSv1_2])
 def test_openssl(name: str | None, version: ssl.TLSVersion | None) -> None:
     data = client_hello(name, version=version)
     assert read_client_hello(data) == ClientHello(name or "")

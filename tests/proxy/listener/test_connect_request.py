@@ -1,12 +1,12 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy.net.http.http1 import read_request_head
 
 from gatewayfilter.proxy.listener.connect_request import ConnectRequest, read_connect
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "want"),
     [
         (b"CONNECT Shop.Example.:443 HTTP/1.1\r\nHost: x\r\n\r\n", ConnectRequest("shop.example", 443)),
@@ -45,7 +45,7 @@ def test_any_bytes_have_an_answer(data: bytes) -> None:
         assert found is None or 0 < found.port < 65536
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "verbatim"),
     [
         (b"shop.example", True),

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from gatewayfilter.model import Action, HostVerdict, Reason, Verdict
 from gatewayfilter.proxy.listener.connection_policy import INTERCEPT, InterceptAll, StillSpliced
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import DENY, LOOK, PASS
 
 HERE = ("192.0.2.7", "bank.example", 443, "www.bank.example", "ada")
@@ -37,7 +36,7 @@ class Policy(InterceptAll):
 JUDGED = ("judge", "192.0.2.7", "bank.example", "www.bank.example", "ada")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("verdict", "changes", "always", "passes", "told"),
     [
         (PASS, True, False, True, [JUDGED]),

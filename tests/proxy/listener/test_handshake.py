@@ -21,6 +21,7 @@ from gatewayfilter.proxy.tunnel.dialer import Way
 from gatewayfilter.proxy.tunnel.poller import GONE, READ
 from gatewayfilter.proxy.tunnel.reach_guard import INTERNAL, InternalAddressError
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import client_hello
 
 PASS = HostVerdict(HostAction.SPLICE, Verdict(Action.ALLOW, Reason.SPLICELIST))
@@ -184,7 +185,7 @@ def test_it_waits_for_its_first_bytes() -> None:
     assert door.comes(ConnectionResetError()) == DROPPED[:2], "it was counted as closed before"
 
 
-@pytest.mark.parametrize(("data", "answer"), [(HELLO, BUSY), (b"GET / HTTP/1.1", OVERLOADED), (b"G", OVERLOADED)])
+@all_cases(("data", "answer"), [(HELLO, BUSY), (b"GET / HTTP/1.1", OVERLOADED), (b"G", OVERLOADED)])
 def test_during_an_overload_it_is_refused(data: bytes, answer: bytes) -> None:
     door = Door(owned=False)
     assert door.comes(data) == [("sent", answer), ("shut", 1), ("disowned", 5, None), *DROPPED[1:]]
@@ -193,7 +194,7 @@ def test_during_an_overload_it_is_refused(data: bytes, answer: bytes) -> None:
     assert gone.comes(data) == [("disowned", 5, None), *DROPPED[1:]]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "data",
     [
         HELLO,

@@ -1,16 +1,16 @@
 """What a connection speaks, from its first bytes: cases, and that no cut changes an answer."""
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, count_line_ends, detect
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import client_hello
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("data", "want"),
     [
         (b"GET / HTTP/1.1\r\n", Protocol.HTTP1),

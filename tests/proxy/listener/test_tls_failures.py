@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from mitmproxy import tls
 from mitmproxy.connection import Client, Server
 from mitmproxy.test import tflow
@@ -15,6 +14,7 @@ from gatewayfilter.proxy.listener.services import ConnectionServices
 from gatewayfilter.proxy.listener.tls_failures import TlsFailures
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import DENY, LOOK, PASS
 
 PHONE = "192.0.2.7"
@@ -84,7 +84,7 @@ def hello(address: tuple[str, int] | None, sni: str | None) -> Any:
     return SimpleNamespace(context=context, client_hello=SimpleNamespace(sni=sni), ignore_connection=False)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("seconds", "asked", "failed"),
     [(0.0, False, True), (2.99, False, True), (3.0, False, False), (0.1, True, False)],
 )

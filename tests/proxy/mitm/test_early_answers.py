@@ -22,6 +22,7 @@ from gatewayfilter.proxy.mitm import early_response
 from gatewayfilter.proxy.mitm.buffered_response import hold_response
 from gatewayfilter.proxy.mitm.early_response import open_streams, replace_response, respond_early, stream_of
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
+from tests.case_tables import all_cases
 
 
 class Stream(GatewayHttpStream):
@@ -92,8 +93,8 @@ def test_streams_are_found_inside_of_tunnels() -> None:
     assert stream_of(inner.flow, cast("Any", SimpleNamespace(layer=SimpleNamespace(context=other.context)))) is None
 
 
-@pytest.mark.parametrize("http2", [True, False])
-@pytest.mark.parametrize("content", [b"page", b""])
+@all_cases("http2", [True, False])
+@all_cases("content", [b"page", b""])
 def test_a_refused_request_is_answered_at_once(content: bytes, *, http2: bool) -> None:
     stream = Stream(http2=http2, content=content)
     stream.flow.request.headers["expect"] = "100-continue"
@@ -144,8 +145,8 @@ def test_without_its_connection_a_request_is_answered_as_mitmproxy_does() -> Non
         assert (instead(b"origin"), instead(b"more"), alone.override) == (sent, [], None)
 
 
-@pytest.mark.parametrize("http2", [True, False])
-@pytest.mark.parametrize("content", [b"page", b""])
+@all_cases("http2", [True, False])
+@all_cases("content", [b"page", b""])
 def test_a_response_is_replaced_whose_head_came(content: bytes, *, http2: bool) -> None:
     for uploaded in (True, False):
         stream = Stream(http2=http2, uploaded=uploaded, content=content)

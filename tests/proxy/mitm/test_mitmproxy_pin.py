@@ -16,6 +16,7 @@ from gatewayfilter.proxy.mitm.install import REPLACEMENTS, install
 from gatewayfilter.proxy.mitm.upstream import NeededFor, Replacement, set_on
 from gatewayfilter.proxy.mitm.upstream_digests import RELIED_ON, VERSION
 from gatewayfilter.proxy.pages.block_page import BlockPages
+from tests.case_tables import all_cases
 
 
 @cache
@@ -39,7 +40,7 @@ def test_version() -> None:
     )
 
 
-@pytest.mark.parametrize("row", REPLACEMENTS, ids=lambda row: f"{getattr(row.target, '__name__', '')}.{row.attribute}")
+@all_cases("row", REPLACEMENTS)
 def test_what_is_replaced_is_as_it_was(row: Replacement) -> None:
     module, _, name = row.upstream.partition(":")
     assert digest(module, name) == row.digest, f"read {row.upstream} and {row.replacement} again"

@@ -13,6 +13,7 @@ from mitmproxy.proxy.layers.http import HttpLayer
 from gatewayfilter.proxy.mitm import origin_pool
 from gatewayfilter.proxy.mitm.event_loop import limit_connecting
 from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore, leads_back
+from tests.case_tables import all_cases
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.mitm.http.test_http2 import Http2Client, closing, http2_tls
 from tests.proxy.proxy_fakes import Gateway, Origin
@@ -187,7 +188,7 @@ async def test_every_failure_to_connect_is_one_that_mitmproxy_expects(raised: Ex
     loop.close()
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("ours", "theirs", "listening", "back"),
     [
         ("192.168.1.1", "192.168.1.1", "0.0.0.0", True),

@@ -10,6 +10,7 @@ from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH, choose_texts
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.proxy.proxy_fakes import BLOCK
 
 NASTY = '"><script>alert(1)</script>&<img src=x onerror=alert(1)>'
@@ -108,7 +109,7 @@ def test_each_language_has_every_sentence() -> None:
     assert set(Reason) - never_blocked == set(ENGLISH.why)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("header", "language"),
     [
         ("", "en"),

@@ -6,11 +6,12 @@ import pytest
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE, Fault, is_origin_fault, read_fault
+from tests.case_tables import all_cases
 
 NASTY = '</code><script>alert(1)</script>"\r\nset-cookie: a=b'
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("status", "message", "fault"),
     [
         (400, "Bad HTTP request line: b'GARBAGE'", Fault.BAD_REQUEST),
@@ -39,7 +40,7 @@ def test_what_mitmproxy_says_is_understood(status: int, message: str, fault: Fau
     assert read_fault(status, message) is fault
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("message", "is_the_origins"),
     [
         ("[Errno 111] Connect call failed", True),
@@ -87,7 +88,7 @@ def test_head_and_undecodable_text() -> None:
     assert BlockPages().error(Fault.NAME, url="http://x/\udcff").raw_content
 
 
-@pytest.mark.parametrize("fault", Fault)
+@all_cases("fault", Fault)
 def test_each_fault_is_documented(fault: Fault) -> None:
     text = (Path(__file__).parents[3] / "docs" / "reasons.md").read_text(encoding="utf-8")
     assert f"| `{fault}` | {fault.status} |" in text

@@ -3,14 +3,13 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
-
 from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import UNBLOCK_PATH, Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.block_page import BlockPages, state_address
 from gatewayfilter.proxy.pages.own_requests import AGAIN_AFTER_S
 from gatewayfilter.proxy.pages.upstream_errors import Fault
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 
 URL = "http://site.example:81/page?a='b"
 LONG = "x" * 401
@@ -175,7 +174,7 @@ def test_pages_without_a_decision() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("kind", "status", "read_by_all"),
     [
         (ResourceType.IMAGE, 200, True),

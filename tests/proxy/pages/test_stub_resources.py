@@ -12,12 +12,13 @@ from gatewayfilter.model import Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.block_page import BlockPages
 from gatewayfilter.proxy.pages.stub_resources import stub_response
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 NAMES = sorted(set(STUB_NAMES.values()))
 SIGNS = {".gif": b"GIF89a", ".png": b"\x89PNG\r\n\x1a\n", ".mp3": b"\xff\xf3", ".mp4": b"\x00\x00\x00\x20ftypisom"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@all_cases("name", NAMES)
 def test_every_name_has_a_stub_that_anybody_may_read(name: str) -> None:
     response = stub_response(name, Reason.ADBLOCK)
     assert response is not None
@@ -94,7 +95,7 @@ def test_a_rule_without_a_known_stub_blocks_as_usual() -> None:
     assert answer.headers["x-gatewayfilter"] == "block; reason=adblock"
 
 
-@pytest.mark.parametrize(("origin", "allowed"), [("", "*"), ("https://page.example", "https://page.example"), ("null", "null")])
+@all_cases(("origin", "allowed"), [("", "*"), ("https://page.example", "https://page.example"), ("null", "null")])
 def test_the_asking_page_may_read_it_with_credentials(origin: str, allowed: str) -> None:
     request = Request(parse_url("https://ads.example/x.js"), None, ResourceType.XMLHTTPREQUEST)
     answer = BlockPages().block(request, Verdict(Action.BLOCK, Reason.ADBLOCK, stub="noopjson"), "en", origin)

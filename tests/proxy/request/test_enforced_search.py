@@ -1,17 +1,17 @@
 """What a search engine gets in place of the parameters, cookies and header fields that would lift the enforcement."""
 
-import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import Enforcement
 from gatewayfilter.proxy.request.enforced_search import enforce, with_parameters
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 SAFE = (("safe", "active"),)
 URL = parse_url("https://www.search.example/find")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("query", "parameters", "sent"),
     [
         ("", SAFE, "safe=active"),

@@ -7,6 +7,7 @@ from mitmproxy.test import tflow
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.flow_request import read_flow
+from tests.case_tables import all_cases
 
 
 def make_flow(
@@ -29,7 +30,7 @@ def make_flow(
     return flow
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("flow", "url"),
     [
         (make_flow("http://Example.COM:80/a/../b?q=1"), "http://example.com/b?q=1"),
@@ -70,7 +71,7 @@ def test_every_name_that_can_choose_the_site_is_judged() -> None:
     assert same.aliases == ()
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("method", "path"),
     [(b"GET /secret", b"/"), (b"", b"/"), (b"GET", b"/secret HTTP/1.1"), (b"GET", b"/a\tb"), (b"GET", b"*"), (b"GET", b"/a%00b")],
 )
@@ -82,7 +83,7 @@ def test_what_no_request_line_can_hold_is_refused(method: bytes, path: bytes) ->
         read_flow(flow)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("path", "refused"),
     [
         (b"/ok/..;/x", True),
@@ -119,7 +120,7 @@ def test_absolute_form_inside_a_tunnel_is_judged_too() -> None:
     assert {found.request.url.host, *(alias.url.host for alias in found.aliases)} == {"a.example", "evil.example"}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "headers", "kind"),
     [
         ("http://h/x", {"Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}, ResourceType.DOCUMENT),
@@ -155,7 +156,7 @@ def test_resource_type(url: str, headers: dict[str, str], kind: ResourceType) ->
     assert read_flow(make_flow(url, headers)).request.resource_type is kind
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("headers", "source"),
     [
         ({"Referer": "https://page.example/a#b"}, "https://page.example/a"),
@@ -190,7 +191,7 @@ def test_raw_bytes_in_the_path_are_escaped_as_they_were_sent() -> None:
     assert read_flow(flow).request.url.text == "http://example.com/"
 
 
-@pytest.mark.parametrize("host", ["", "a b", "a/b", "a?b", "a@b", "..", "a\x00b", "x" * 300, "[::1", "a#b"])
+@all_cases("host", ["", "a b", "a/b", "a?b", "a@b", "..", "a\x00b", "x" * 300, "[::1", "a#b"])
 def test_bad_hosts_are_url_errors(host: str) -> None:
     flow = make_flow("https://x/", {"Host": host} if host else {}, address=("a.example", 443))
     if host:
@@ -251,7 +252,7 @@ def test_what_any_browser_sends_is_anonymous() -> None:
     assert read_flow(make_flow(headers=CHROME)).anonymous
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "name",
     [
         "Cookie", "Authorization", "Range", "X-Api-Key", "X-Auth-Token", "X-Forwarded-For", "X-CSRF-Token", "Forwarded",
@@ -263,7 +264,7 @@ def test_one_other_field_makes_a_request_its_senders_own(name: str) -> None:
     assert not read_flow(make_flow(headers={name.lower(): "a", **CHROME})).anonymous
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("headers", "foreign"),
     [
         ({"Sec-Fetch-Dest": "iframe"}, False),

@@ -3,13 +3,14 @@ from mitmproxy import http
 
 from gatewayfilter.proxy.request.header_fields import holds_breaks
 from gatewayfilter.proxy.request.header_sanitizer import sanitize_response, without_breaks
+from tests.case_tables import all_cases
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin, exchange
 from tests.proxy.proxy_fakes import Gateway
 
 ODD = [b"a\rY: b", b"a\x00b", b"a\r\n Transfer-Encoding: chunked"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "mended"),
     [
         (b"a\r\n b", b"a b"),

@@ -11,6 +11,7 @@ from gatewayfilter.config import UnknownRule
 from gatewayfilter.model import Verdict
 from gatewayfilter.proxy.request.flow_request import read_flow
 from gatewayfilter.proxy.request.named_address import NamedAddresses
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import NAMED, wire_gateway
 from tests.proxy.proxy_fakes import ALLOW, BLOCK, UNKNOWN, FakeDecide
 from tests.proxy.request.test_flow_request import make_flow
@@ -34,7 +35,7 @@ async def test_a_blocked_address_is_blocked_under_any_name(
         assert target.heard == []
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("scheme", "sni", "mode", "address"),
     [
         ("http", None, "regular", "192.0.2.1"),
@@ -52,11 +53,11 @@ def test_which_address_no_certificate_speaks_for(scheme: str, sni: str | None, m
     assert read_flow(flow).address == address
 
 
-@pytest.mark.parametrize("sni", [None, "known.example"])
-@pytest.mark.parametrize("literal", [ALLOW, UNKNOWN])
-@pytest.mark.parametrize("address", ["8.8.8.8", "10.0.0.8", "2001:4860:4860::8888"])
-@pytest.mark.parametrize("verdict", [ALLOW, UNKNOWN])
-@pytest.mark.parametrize("rule", list(UnknownRule))
+@all_cases("sni", [None, "known.example"])
+@all_cases("literal", [ALLOW, UNKNOWN])
+@all_cases("address", ["8.8.8.8", "10.0.0.8", "2001:4860:4860::8888"])
+@all_cases("verdict", [ALLOW, UNKNOWN])
+@all_cases("rule", list(UnknownRule))
 def test_a_known_name_leads_to_its_own_server(
     rule: UnknownRule, verdict: Verdict, address: str, literal: Verdict, sni: str | None
 ) -> None:

@@ -7,6 +7,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from gatewayfilter.errors import UrlError
 from gatewayfilter.proxy.request.host_names import host_header_for, host_names
 from gatewayfilter.urls import MAX_HOST_LENGTH, parse_url
+from tests.case_tables import all_cases
 from tests.proxy.request.test_flow_request import make_flow
 
 
@@ -45,7 +46,7 @@ def test_inside_a_tunnel_each_name_is_judged_once_the_one_that_chooses_the_site_
     )
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("hosts", "sni", "scheme", "transparent", "found"),
     [
         ([], None, "https", False, (["192.0.2.1"], "")),
@@ -67,7 +68,7 @@ def test_an_address_is_told_where_nothing_else_ties_the_name_to_its_server(
 LONGEST = ".".join(["a" * 61] * 4) + ".b"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "hosts",
     [["a.example", "a.example"], ["a.example", ""], ["a" * (MAX_HOST_LENGTH + 1)], ["b\xfccher.example"], ["a\x7f.example"]],
 )
@@ -86,7 +87,7 @@ def test_the_longest_host_is_read() -> None:
     assert names_of([], host=LONGEST, authority=fitting.encode()) == ([LONGEST], "")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "host"),
     [
         ("a.example:", "a.example"),
@@ -106,7 +107,7 @@ def data_of(authority: bytes = b"", version: bytes = b"HTTP/1.1") -> http.Reques
     return data
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "hosts", "authority", "version", "header"),
     [
         ("https://a.example/", ["a.example"], b"", b"HTTP/1.1", ""),

@@ -12,6 +12,7 @@ from gatewayfilter.errors import UrlError
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import read_head, request_of
 from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
 from gatewayfilter.proxy.request.repeated_request import RepeatedRequest, note_repeated, repeated_of
+from tests.case_tables import all_cases
 
 HEAD = b"GET http://a.example/page?q HTTP/1.1\r\nHost: a.example\r\nReferer: http://b.example/\r\n\r\n"
 
@@ -104,7 +105,7 @@ CHANGES: tuple[Callable[[http.HTTPFlow], None], ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@all_cases("change", CHANGES)
 def test_whatever_differs_is_read_anew(change: Callable[[http.HTTPFlow], None]) -> None:
     repeated = read()
     before = read_flow(flow_of(repeated))
@@ -125,10 +126,9 @@ def flow_in_a_tunnel(
     return flow
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "another",
     [{"sni": "e.example"}, {"authority": b"d.example"}, {"address": None}, {"sni": "e.example", "authority": b"d.example"}],
-    ids=str,
 )
 def test_each_name_of_a_server_counts_alone(another: dict[str, Any]) -> None:
     repeated = read()

@@ -1,14 +1,13 @@
 """The resource type of a request, by each of its signs in their order."""
 
-import pytest
-
 from gatewayfilter.model import ResourceType
 from gatewayfilter.proxy.request.resource_type import resource_type_of
+from tests.case_tables import all_cases
 
 KIND = ResourceType
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("headers", "path", "kind"),
     [
         ({b"ping-to": "x", b"sec-fetch-dest": "document"}, "/", KIND.PING),

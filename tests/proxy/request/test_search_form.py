@@ -3,17 +3,17 @@
 import gzip
 from dataclasses import dataclass, field
 
-import pytest
 from mitmproxy import http
 
 from gatewayfilter.model import Action, Reason, Verdict
 from gatewayfilter.proxy.request.search_form import MOST_BYTES, FormKind, form_kind, judge_body
+from tests.case_tables import all_cases
 
 FORM = "application/x-www-form-urlencoded"
 BLOCKED = Verdict(Action.BLOCK, Reason.BLACKLIST)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("declared", "kind"),
     [
         (FORM, FormKind.FORM),
@@ -34,7 +34,7 @@ def test_what_a_body_is(declared: str, kind: FormKind) -> None:
     assert form_kind(headers | {b"transfer-encoding": "chunked"}) == (kind, False)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("length", "readable"),
     [
         ("0", True),
@@ -74,7 +74,7 @@ def posted(body: bytes | None, **fields: str) -> http.Request:
     return made
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "encoding", "read", "blocked"),
     [
         (b"q=cats", "", b"q=cats", False),

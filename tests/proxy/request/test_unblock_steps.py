@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import urlencode
 
-import pytest
 from mitmproxy import http
 from mitmproxy.test import tflow
 
@@ -15,6 +14,7 @@ from gatewayfilter.proxy.request.flow_request import FlowRequest, read_flow
 from gatewayfilter.proxy.request.unblock_form import MOST_BYTES, UnblockForm, plain_text
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 SITE, PAGE = "http://site.example", "http://site.example/page"
 BODY = urlencode({"url": PAGE, "comment": " why \n\u202enot "}).encode()
@@ -88,7 +88,7 @@ class Desk:
         return self.told(self.form.answer(asked("POST"), body))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("method", "fields", "answer"),
     [
         ("POST", {"content_length": "0"}, None),

@@ -17,6 +17,7 @@ from gatewayfilter.proxy.response.body_rewriter import EditedBody
 from gatewayfilter.proxy.response.download_check import CheckedDownload
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 
 SITE = "http://site.example/page?a=1"
 FORM: Any = object()
@@ -120,7 +121,7 @@ def test_the_view_of_headers_is_in_lower_case() -> None:
     assert ("vIA" in headers, "z" in headers) == (True, False)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("accepted", "sent"),
     [
         ("gzip, br", "gzip, br"),
@@ -189,7 +190,7 @@ def test_a_request_is_rewritten_within_its_origin() -> None:
     assert changed.counters["requests_changed"] == 1
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("method", "url", "goes"),
     [
         ("GET", "http://other.example/", True),
@@ -277,7 +278,7 @@ def test_header_fields_of_a_response_are_removed_and_added() -> None:
 STYLE = b"<head><style>p{}</style>a"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("scope", "sheets", "found"),
     [
         (CosmeticScope.ALL, ("p{}", "q{}"), b"<head><style>p{}q{}</style>a"),
@@ -296,7 +297,7 @@ def test_which_sheets_are_put_in(scope: CosmeticScope, sheets: tuple[str, str], 
     assert changed.counters["responses_changed"] == (found is not None)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("content_type", "kind", "more", "styled", "edited"),
     [
         ("text/html", ResourceType.DOCUMENT, {}, True, True),
@@ -346,7 +347,7 @@ def test_a_sheet_repeats_the_charset_that_only_the_page_names() -> None:
         assert changed.body(page) == b"<head>" + meta + b"<style>p{}</style><meta charset=gbk>a"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("method", "status", "version", "found"),
     [
         ("GET", 200, "HTTP/1.1", True),
@@ -426,7 +427,7 @@ def test_a_text_that_is_too_long_to_be_changed_is_counted(monkeypatch: pytest.Mo
     assert changed.counters.as_dict() == {"edits_skipped": 1, "responses_changed": 1}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("status", "sent", "judged", "place"),
     [
         (200, {}, True, False),

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from gatewayfilter.proxy.response import element_remover
 from gatewayfilter.proxy.response.body_rewriter import EditedBody, WholeText, decode_text
 from gatewayfilter.proxy.response.element_remover import remove_elements
+from tests.case_tables import all_cases
 
 
 class Upper:
@@ -13,7 +14,7 @@ class Upper:
         return text.replace("ad", "AD")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("body", "content_type", "codec"),
     [
         ("花园".encode(), "text/html", "utf-8"),
@@ -53,7 +54,7 @@ def test_a_body_that_is_held_changes_only_where_the_rule_says(pieces: list[bytes
 PAGE = '<!DOCTYPE html><html><head></head><body><p class="a">x</p><div><p class="a">y</p></div>café</body></html>'
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("selectors", "gone"),
     [
         (["p.a"], ['<p class="a">x</p>', '<p class="a">y</p>']),

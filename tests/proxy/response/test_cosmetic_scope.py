@@ -12,6 +12,7 @@ from gatewayfilter.model import Enforcement, Request, RequestChange, ResponseCha
 from gatewayfilter.proxy.response.adblock_modifiers import TrafficChanges
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 OWN = ".own{display:none!important}"
 MANY = ".many{display:none!important}"
@@ -54,7 +55,7 @@ def page_with(change: ResponseChange, cosmetic: object) -> tuple[str, str]:
     return page.decode(), flow.response.headers["content-security-policy"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("cosmetic", "own", "many"),
     [
         (None, True, False),
@@ -80,7 +81,7 @@ def test_a_page_with_nothing_but_generic_rules_stays_as_it_is() -> None:
     assert f"<style>{MANY}</style>" in page_with(change, "all")[0]
 
 
-@pytest.mark.parametrize("value", ["some", 2, "generic", None])
+@all_cases("value", ["some", 2, "generic", None])
 def test_other_words_are_no_scope(value: object) -> None:
     with pytest.raises(ValidationError):
         FilterSettings.model_validate({"cosmetic": value})

@@ -1,12 +1,12 @@
-import pytest
 from mitmproxy.http import Headers
 
 from gatewayfilter.proxy.response.csp import allow_style
+from tests.case_tables import all_cases
 
 SOURCE = "'sha256-x'"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("policy", "expected"),
     [
         ("script-src 'self'", "script-src 'self'"),
@@ -24,7 +24,7 @@ SOURCE = "'sha256-x'"
         (";;", ";;"),
     ],
 )
-@pytest.mark.parametrize("name", ["content-security-policy", "Content-Security-Policy-Report-Only"])
+@all_cases("name", ["content-security-policy", "Content-Security-Policy-Report-Only"])
 def test_each_policy_lets_the_sheet_in_and_nothing_else(policy: str, expected: str, name: str) -> None:
     headers = Headers([(name.encode(), policy.encode()), (b"x", b"y")])
     allow_style(headers, lambda: SOURCE)

@@ -1,8 +1,8 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.response.css_injector import MOST_HELD, StyleInjector, meta_charset, style_hash, style_text
+from tests.case_tables import all_cases
 
 CSS = "p{}"
 SHEET = b"<style>p{}</style>"
@@ -14,7 +14,7 @@ def inject(document: bytes, *, known: bool = True, step: int = 0) -> bytes:
     return b"".join([part for piece in pieces for part in stage.feed(piece)] + stage.finish())
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("before", "after"),
     [
         (b"<!DOCTYPE html><html><head>", b"<title>t</title></head>"),
@@ -29,16 +29,16 @@ def inject(document: bytes, *, known: bool = True, step: int = 0) -> bytes:
         (b"<!-- a -- b > c --><html\n>\n<head\n>", b"x"),
     ],
 )
-@pytest.mark.parametrize("step", [0, 1, 3, 1024])
+@all_cases("step", [0, 1, 3, 1024])
 def test_the_sheet_goes_where_the_head_begins(before: bytes, after: bytes, step: int) -> None:
     assert inject(before + after, step=step) == before + SHEET + after
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "document",
     [b"", b"  \n ", b"<!DOCTYPE html>", b"<!-- never closed", b"\xff\xfe<\x00h\x00"],
 )
-@pytest.mark.parametrize("step", [0, 1000])
+@all_cases("step", [0, 1000])
 def test_what_has_no_head_stays_as_it_is(document: bytes, step: int) -> None:
     assert inject(document, step=step) == document
 
@@ -48,7 +48,7 @@ def test_a_document_that_begins_with_too_much_to_hold_stays_as_it_is() -> None:
     assert inject(document, step=1000) == document
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("document", "name"),
     [
         (b"<head><meta charset='GBK'>", b"GBK"),
@@ -68,7 +68,7 @@ def test_the_encoding_that_the_document_names_is_not_pushed_away(document: bytes
         assert meta + SHEET in inject(document, known=False)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "css", ["p::after{content:'</style><script>'}", "[a='<!--']{}", "[href*='广告']{}", "p{}\x00</STYLE >", "<" * 9 + "/style>"]
 )
 def test_a_sheet_cannot_end_its_element(css: str) -> None:

@@ -10,12 +10,13 @@ from gatewayfilter.model import Verdict
 from gatewayfilter.proxy.response import download_check
 from gatewayfilter.proxy.response.download_check import CheckedDownload
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 EXE = b"MZ\x90\x00" + bytes(600)
 RULES = DownloadRules("kids", types=frozenset({"exe"}), named=frozenset({"exe"}))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("place", "cut"),
     [
         ("", True),
@@ -40,7 +41,7 @@ def test_only_a_place_that_can_be_read_makes_a_later_part(place: str, *, cut: bo
     assert (check(EXE) == [], len(blocks)) == (cut, cut)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("encoding", "count"),
     [
         ("", 0),

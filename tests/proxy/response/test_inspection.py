@@ -11,6 +11,7 @@ import pytest
 from gatewayfilter.addresses.links import Link, Links
 from gatewayfilter.model import ResponseChange
 from gatewayfilter.proxy.response.page_capture import OpenNetworks
+from tests.case_tables import all_cases
 from tests.proxy.edit_origin import ENCODERS, Answer, EditOrigin, edit_origin
 from tests.proxy.proxy_fakes import FakePassed, Gateway
 
@@ -201,7 +202,7 @@ async def test_what_does_not_fit_is_fetched(start_gateway: Any, site: EditOrigin
         assert gateway.counters["captures_dropped"] == 1
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("address", "is_open"),
     [
         ("127.0.0.1", True),

@@ -23,6 +23,7 @@ from gatewayfilter.proxy.response.page_capture import (
 )
 from gatewayfilter.proxy.sync import url_reporter
 from gatewayfilter.proxy.sync.url_reporter import UrlReporter
+from tests.case_tables import all_cases
 
 SITE = "http://site.example/page"
 
@@ -46,7 +47,7 @@ def answer(status: int = 200, **fields: str) -> http.Response:
     return made
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("request_", "response", "page"),
     [
         (asked(), answer(), True),
@@ -70,7 +71,7 @@ def test_what_is_a_page(request_: FlowRequest, response: http.Response, *, page:
     assert is_html(response.headers) == (response.headers.get("content-type", "").lower() not in {"", "text/plain"})
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("request_", "response", "public"),
     [
         (asked(), answer(), True),
@@ -184,7 +185,7 @@ def test_a_page_is_queued_once_a_minute() -> None:
     assert young.reporter.is_due(page), "nothing was queued as yet"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("request_", "queued"),
     [
         (asked(), True),

@@ -26,6 +26,7 @@ from gatewayfilter.proxy.response.inspection import FAILURE, ResponseInspection
 from gatewayfilter.proxy.response.page_capture import MOST_COPIED, PassedCopy
 from gatewayfilter.proxy.response.response_pipeline import ResponsePipeline
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 
 BLOCK = Verdict(Action.BLOCK, Reason.ADBLOCK)
 HARMFUL = Classification("gambling", 42.0, 20.0)
@@ -258,7 +259,7 @@ def test_nothing_is_copied_once_a_connection_has_carried_a_body() -> None:
     assert ("queue",) not in found.begin(later)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "fields", "public"),
     [
         (SITE, {}, True),
@@ -318,8 +319,8 @@ def test_harmful_pages_are_blocked() -> None:
         assert found.finish(flow) == [("mark",)]
 
 
-@pytest.mark.parametrize("fault", [InspectError("x"), TimeoutError()])
-@pytest.mark.parametrize("on_error", ["allow", "block"])
+@all_cases("fault", [InspectError("x"), TimeoutError()])
+@all_cases("on_error", ["allow", "block"])
 def test_what_cannot_be_inspected_goes_by_on_error(fault: Exception, on_error: str) -> None:
     for learns in (True, False):
         found, flow = Pipeline("inspect", on_error=on_error, changes=False, learns=learns), flow_to()

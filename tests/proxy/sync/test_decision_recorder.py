@@ -1,11 +1,10 @@
 from dataclasses import replace
 
-import pytest
-
 from gatewayfilter.config import LogPrivacy, LogSettings
 from gatewayfilter.model import Action, LogDetail, LogRecord, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 from tests.proxy.proxy_fakes import BLOCK
 
 ASKED = Request(parse_url("http://a.example/p?q=secret"), None, ResourceType.SCRIPT, "POST", "192.0.2.7")
@@ -37,7 +36,7 @@ def test_everything_is_recorded() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("privacy", "verdict", "url", "rule"),
     [
         (LogPrivacy.FULL, LEARNED, "http://a.example/p?q=secret", "a.example/p?q=secret"),
@@ -51,7 +50,7 @@ def test_levels(privacy: LogPrivacy, verdict: Verdict, url: str, rule: str) -> N
     assert (record.url, record.rule) == (url, rule)
 
 
-@pytest.mark.parametrize("path", ["p", "p?", "p?q=secret", "p?q=?secret", "p?\u79d8?"])
+@all_cases("path", ["p", "p?", "p?q=secret", "p?q=?secret", "p?\u79d8?"])
 def test_by_default_a_url_ends_at_its_mark(path: str) -> None:
     found: list[LogRecord] = []
     asked = replace(ASKED, url=parse_url(f"http://a.example/{path}"))
@@ -80,7 +79,7 @@ def test_unreadable_requests_have_no_url() -> None:
     assert (found[0].url, found[0].method, found[0].reason) == ("", "G" * 20, "bad-request")
 
 
-@pytest.mark.parametrize("privacy", [LogPrivacy.FULL, LogPrivacy.NO_QUERY, LogPrivacy.HOST])
+@all_cases("privacy", [LogPrivacy.FULL, LogPrivacy.NO_QUERY, LogPrivacy.HOST])
 def test_no_text_of_a_record_has_more_than_its_bound(privacy: LogPrivacy) -> None:
     url = parse_url(f"http://{'a' * 60}.example/{'p' * 30_000}?{'q' * 30_000}")
     asked = Request(url, None, ResourceType.SCRIPT, "M" * 60_000, "192.0.2.7")
@@ -111,7 +110,7 @@ class Details:
         return {"192.0.2.7": LogDetail.OFF, "192.0.2.8": LogDetail.HOST, "anna": LogDetail.FULL}.get(user or client)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("client", "user", "urls"),
     [
         ("192.0.2.7", "", []),

@@ -5,11 +5,12 @@ from gatewayfilter.model import Action, LogRecord, Reason, Request, Verdict
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.sync.log_exclusions import LogExclusions
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 ALLOWED = Verdict(Action.ALLOW, Reason.UNKNOWN)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("client", "user", "host", "logged"),
     [
         ("192.0.2.7", "", "a.example", True),
@@ -39,7 +40,7 @@ def test_who_and_what_is_left_out(client: str, user: str, host: str, logged: boo
     assert len(found) == (3 if logged else 1 if host.endswith(".example") and client == "192.0.2.7" and not user else 0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("key", "value"),
     [
         ("ignored_clients", "no client"),

@@ -9,6 +9,7 @@ from gatewayfilter.proxy.sync import usage_counter
 from gatewayfilter.proxy.sync.usage_counter import UsageCounter, no_usage
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 ALLOWED = Verdict(Action.ALLOW, Reason.UNKNOWN)
 
@@ -52,14 +53,14 @@ def test_a_minute_is_taken_once() -> None:
     assert usage.take(10) == []
 
 
-@pytest.mark.parametrize("kind", ResourceType)
+@all_cases("kind", ResourceType)
 def test_requests_of_the_users_own_doing_count(kind: ResourceType) -> None:
     usage = counter([600.0])
     usage.request(request(kind), ALLOWED)
     assert len(usage) == (kind in {ResourceType.DOCUMENT, ResourceType.MEDIA, ResourceType.WEBSOCKET})
 
 
-@pytest.mark.parametrize("host", ["", "a b", "\ud800", "other.example", "[::1", "x" * 3000])
+@all_cases("host", ["", "a b", "\ud800", "other.example", "[::1", "x" * 3000])
 def test_hosts_of_any_kind_are_read(host: str) -> None:
     usage = counter([600.0])
     usage.relayed("10.0.0.2", host, "")

@@ -17,6 +17,7 @@ from gatewayfilter.model import Group, HostVerdict, Policy, PolicySet, Service, 
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import DENY, LOOK, PASS, FakeHosts, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Gateway
 from tests.proxy.split_clients import channel
@@ -36,7 +37,7 @@ def tunnels(gateway: Gateway, table: dict[str, HostVerdict], **proxy: Any) -> Ra
     return RawTunnels(gateway.decide, FakeHosts(table), recorder, settings, gateway.counters, web_ports=ports)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "host", "sni", "port", "admitted"),
     [
         ("known", "pass.example", None, 22, True),
@@ -56,7 +57,7 @@ def test_what_the_setting_admits(rule: str, host: str, sni: str | None, port: in
     assert tunnels(Gateway(), table, raw_tcp=rule).admits(client(sni), Server(address=(host, port))) is admitted
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "sni", "unknown", "blocked"),
     [
         ("ok.example", None, "allow", False),

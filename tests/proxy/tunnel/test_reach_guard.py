@@ -24,6 +24,7 @@ from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.reach_guard import InternalAddressError, ReachGuard
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import PASS, WireGateway, connect, tcp_server, wire_gateway
 from tests.proxy.mitm.http.test_http1_shapes import OK, RawOrigin
 
@@ -199,7 +200,7 @@ def test_the_order_of_addresses_stays() -> None:
     assert counters["internal_refused"] == 1
 
 
-@pytest.mark.parametrize("host", ["x.com", "10.0.0.1", "10.0.0.2"])
+@all_cases("host", ["x.com", "10.0.0.1", "10.0.0.2"])
 def test_a_redirected_connection_goes_to_where_it_was_going(host: str) -> None:
     guard, _ = guard_of(mode="transparent")
     found = infos("10.0.0.2", "10.0.0.1", "127.0.0.1")
@@ -208,7 +209,7 @@ def test_a_redirected_connection_goes_to_where_it_was_going(host: str) -> None:
         guard.admitted("192.168.1.5", host, found, destination="127.0.0.1")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("client", "host", "ours", "theirs", "home"),
     [
         ("192.168.1.5", "x.com", "192.168.1.1", "8.8.8.8", False),

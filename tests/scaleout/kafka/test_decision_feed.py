@@ -14,6 +14,7 @@ from gatewayfilter.scaleout.kafka.decision_feed import DecisionFeed, feed_state,
 from gatewayfilter.scaleout.kafka.properties import read_properties
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 
 
 class FakeSender:
@@ -73,7 +74,7 @@ def test_decisions_are_sent_in_order_once_acknowledged(store: Store) -> None:
     assert counters.as_dict() == {"decisions_sent": 12, "decisions_expired": 2}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "sent", "cut"),
     [
         ("http://a.test/x?q=1", "http://a.test/x?q=1", False),

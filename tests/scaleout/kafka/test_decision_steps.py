@@ -3,11 +3,10 @@
 import json
 from typing import Any, cast
 
-import pytest
-
 from gatewayfilter.model import LogRecord
 from gatewayfilter.scaleout.kafka.decision_feed import DecisionFeed, feed_state, key_of, message_of
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 
 RECORD = LogRecord(1000.5, "192.0.2.1", "GET", "http://a.test/", "document", "allow", "unknown")
 
@@ -79,7 +78,7 @@ def test_what_is_gone_or_has_no_url_is_passed_over() -> None:
     assert (done, sender.sent, log.place, counters.get("decisions_sent", 0)) == (1, [], 9, 0)
 
 
-@pytest.mark.parametrize(("position", "expired"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0), (5, 0)])
+@all_cases(("position", "expired"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0), (5, 0)])
 def test_decisions_that_were_removed_before_they_were_sent_are_counted(position: int, expired: int) -> None:
     _, _, counters = stepped(Log(position, 5, RECORD, RECORD))
     assert counters.get("decisions_expired", 0) == expired

@@ -7,9 +7,10 @@ import pytest
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.scaleout.kafka.deliveries import CAREFUL, GIVE_UP, SPAN, Deliveries
 from gatewayfilter.scaleout.kafka.properties import read_properties
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("note", "first", "again"),
     [
         ("", "1", "0"),

@@ -20,6 +20,7 @@ from gatewayfilter.scaleout.redis.deadline import OperationLimit
 from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
 from gatewayfilter.scaleout.redis.frontier import PREFIX, RedisFrontier
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.scaleout.redis.redis_servers import Server, why_not
 from tests.scaleout.redis.shared_state import connection_to
 
@@ -158,7 +159,7 @@ def packed(text: bytes) -> bytes:
     return (b"\xd9" + bytes([size]) if size < 256 else b"\xda" + size.to_bytes(2)) + text
 
 
-@pytest.mark.parametrize("count", [0, 1, 15, 16, 300, 2000])
+@all_cases("count", [0, 1, 15, 16, 300, 2000])
 def test_values_of_any_length_come_apart(count: int) -> None:
     values = [b"x" * (number % 5 * 100) + b"y" * (number % 40) for number in range(count)]
     values[-1:] = [b"z" * 32_769][:count]

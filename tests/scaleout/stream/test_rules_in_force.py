@@ -22,6 +22,7 @@ from gatewayfilter.scaleout.stream.deciding import RecordDecider, RememberingDec
 from gatewayfilter.scaleout.stream.rule_set import RuleFile, RuleFolder, RuleSet, version_of
 from gatewayfilter.scaleout.stream.worker.answers import Answering, Places, dead_letter, divided
 from gatewayfilter.scaleout.stream.worker.meters import Meters
+from tests.case_tables import all_cases
 
 
 def _blob(*hosts: str) -> bytes:
@@ -190,7 +191,7 @@ def _columns() -> Iterator[tuple[str, Any]]:
     yield from (("dictionary", texts.dictionary_encode()), ("sliced", pa.array(["http://bad.test/x", *URLS]).slice(1)))
 
 
-@pytest.mark.parametrize(("name", "urls"), list(_columns()), ids=[name for name, _ in _columns()])
+@all_cases(("name", "urls"), list(_columns()))
 def test_texts_may_be_of_any_type(name: str, urls: Any) -> None:
     batch = pa.RecordBatch.from_arrays([urls, pa.nulls(4), urls], ["url", "source", "type"])
     found = match_batch(batch, RULES)
@@ -273,7 +274,7 @@ def test_what_is_counted_by_is_found_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert asked == clients
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("times", "windows"),
     [
         ([59.9, 60.0], [0, 60]), ([60.0, 119.9], [60]), ([None, 60.0], [60, 120]), ([None, None], [120]),

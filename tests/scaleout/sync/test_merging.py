@@ -23,6 +23,7 @@ from gatewayfilter.scaleout.sync.shared_values import (
 )
 from gatewayfilter.scaleout.sync.synchronizer import StreamPlace, Synchronizer
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 from tests.scaleout.sync.shared_gateways import KEY, MemoryState
 
 CODEC = SyncCodec(KEY)
@@ -369,7 +370,7 @@ def test_what_is_written_is_read_whole() -> None:
     assert shared_of(field_of(longest), text_of(longest)) == longest
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "text",
     [
         '["block","",-1,true]', '["block","",253402300799.5,true]', '["block","",true,true]', '["block","","5",true]',
@@ -382,7 +383,7 @@ def test_a_rule_that_cannot_be_is_refused(text: str) -> None:
         shared_of(A, text)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("field", "text", "why"),
     [
         ('rule:["domain",".a.test","",7]', FIRST, "cannot be read"),

@@ -10,6 +10,7 @@ import pytest
 
 from gatewayfilter.model import APPROVED, FLEET, Group, Policy
 from gatewayfilter.scaleout.sync.shared_values import SyncCodec, SyncError, shared_of
+from tests.case_tables import all_cases
 from tests.scaleout.sync.shared_gateways import KEY, Gateway, MemoryState, settle
 
 
@@ -208,7 +209,7 @@ def test_what_was_removed_is_shared_again_after_a_loss(make: Callable[..., Gatew
     assert settle(north, late) == 0
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("field", "text"),
     [
         ('rule:["domain",".a.test","",""]', "[]"),

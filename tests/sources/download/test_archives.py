@@ -10,9 +10,10 @@ import pytest
 from gatewayfilter.errors import ListError
 from gatewayfilter.sources.download import archives
 from gatewayfilter.sources.download.archives import choose, opened_archive
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("members", "folders", "chosen"),
     [
         (["a/urls", "a/domains"], [], (["a/domains", "a/urls"], True)),
@@ -28,7 +29,7 @@ def test_which_files_are_the_list(members: list[str], folders: list[str], chosen
     assert choose(members, folders) == chosen
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("members", "folders", "why"),
     [
         (["b/domains", "a/domains"], ["c"], "name one of a, b"),

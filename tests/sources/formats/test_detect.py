@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from gatewayfilter.errors import ListError
 from gatewayfilter.sources import ListFormat, sniff
 from gatewayfilter.sources.formats.detect import HEAD_SIZE, refuse_non_lists
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "list_format"),
     [
         ("[Adblock Plus 2.0]\n! x\n-ad-\n", ListFormat.ADBLOCK),
@@ -40,7 +41,7 @@ def test_formats_are_recognised(text: str, list_format: ListFormat) -> None:
     assert sniff(text.encode()) is list_format
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "why"),
     [
         (b"", "empty"),
@@ -74,7 +75,7 @@ def test_any_bytes_are_a_format_or_a_list_error(head: bytes) -> None:
         assert sniff(head) in ListFormat
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "x" * 65_000,
@@ -99,7 +100,7 @@ def test_no_line_takes_long(line: str) -> None:
 DOMAIN = "a.example\n"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "is_list"),
     [
         (b"\x01" + b"a" * 15 + b".bc\n", True),  # one octet in twenty is a control character
@@ -118,7 +119,7 @@ def test_how_much_of_a_list_may_be_no_text(head: bytes, *, is_list: bool) -> Non
             refuse_non_lists(head)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "found"),
     [
         (DOMAIN * 17 + "this is some prose\n" * 3, ListFormat.DOMAINS),
@@ -148,7 +149,7 @@ def test_shares_of_lines_at_their_bounds(text: str, found: ListFormat | None) ->
             sniff(text.encode())
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "is_list"),
     [
         (b"<a>\n<b>\na.example\nb.example\n", True),  # half of it
@@ -178,7 +179,7 @@ def test_what_is_examined_is_bounded() -> None:
     assert refuse_non_lists(b"<x " + b"y" * 4092 + b"</")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "is_prose"),
     [
         ("one two three four", True),

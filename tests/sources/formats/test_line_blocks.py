@@ -11,6 +11,7 @@ from gatewayfilter.sources.formats import line_blocks
 from gatewayfilter.sources.formats.line_blocks import text_blocks, text_lines
 from gatewayfilter.sources.formats.list_format import SAMPLE_LENGTH, SAMPLE_LIMIT
 from gatewayfilter.sources.formats.parse import CountingSink, parse_list
+from tests.case_tables import all_cases
 
 MARK = "\ufeff".encode()
 
@@ -55,7 +56,7 @@ class Keys(CountingSink):
         return len(self.found)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("list_format", "lines", "keys"),
     [
         (ListFormat.URLS, ["http://a.example/x", "https://b.example/y"], ["a.example/x", "b.example/y"]),

@@ -15,6 +15,7 @@ from gatewayfilter.sources.formats.line_blocks import BLOCK_SIZE, MAX_LINE_LENGT
 from gatewayfilter.sources.formats.line_formats import LINE_FORMATS, read_line
 from gatewayfilter.sources.formats.parse import CountingSink, parse_list
 from gatewayfilter.urls import digest_of
+from tests.case_tables import all_cases
 
 
 class Kept(CountingSink):
@@ -50,7 +51,7 @@ HOSTS, DOMAINS, DNSMASQ, URLS, UT1 = (
 )
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("list_format", "line", "keys"),
     [
         (HOSTS, "0.0.0.0 ads.example.com", ["ads.example.com"]),
@@ -100,7 +101,7 @@ def test_an_entry_becomes_its_keys(list_format: ListFormat, line: str, keys: lis
         assert (report.accepted, report.rejected) == (len(keys), 0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("list_format", "line"),
     [
         (HOSTS, "0.0.0.0 0.0.0.0"),
@@ -121,7 +122,7 @@ def test_what_says_nothing_is_a_comment(list_format: ListFormat, line: str) -> N
     assert (report.comments, report.rejected) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("list_format", "line", "why"),
     [
         (HOSTS, "0.0.0.0 *.example.com", "wildcard"),
@@ -203,7 +204,7 @@ def test_an_adblock_list_is_handed_through_line_by_line() -> None:
     assert report.accepted == 4
 
 
-@pytest.mark.parametrize("tail", ["", "\n", "\nafter.example.com"])
+@all_cases("tail", ["", "\n", "\nafter.example.com"])
 def test_a_gigantic_line_is_cut_and_what_follows_is_read(tail: str) -> None:
     class Endless(BytesIO):
         longest = 0
@@ -275,7 +276,7 @@ def test_urls_taken_in_bulk_are_those_that_the_parser_makes(scheme: str, host: s
         assert read_line(LINE_FORMATS[URLS], line, pytest.fail) == keys
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     ["http://a.example.com/x.php?y=1&z=%2F", "https://1.2.3.4:8080/bin.sh", "http://a.example.com/", "http://1.2.3.4/a//b|c"],
 )
@@ -283,7 +284,7 @@ def test_what_lists_of_urls_mostly_hold_is_taken_in_bulk(line: str) -> None:
     assert taken_in_bulk(line) == [line.partition("://")[2]]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "http://a.example.com",
@@ -310,7 +311,7 @@ def test_names_survive_every_host_format(names: list[str]) -> None:
         assert read(text, list_format)[0] == [f".{name}" for name in names]
 
 
-@pytest.mark.parametrize("line", ["\x85", "\u2003 # a comment"])
-@pytest.mark.parametrize("list_format", LINE_FORMATS)
+@all_cases("line", ["\x85", "\u2003 # a comment"])
+@all_cases("list_format", LINE_FORMATS)
 def test_lines_of_unusual_blanks_are_blank(list_format: ListFormat, line: str) -> None:
     assert read_line(LINE_FORMATS[list_format], line, lambda _: None) is None

@@ -9,6 +9,7 @@ from gatewayfilter.model import ListAction
 from gatewayfilter.sources.formats.host_names import all_ordinary
 from gatewayfilter.sources.formats.list_format import ListFormat
 from gatewayfilter.sources.formats.parse import count_list
+from tests.case_tables import all_cases
 
 SUFFIXES = ("com", "co.uk", "xn--fiqs8s", "中国", "公司.cn", "ck", "foo.ck", "COM", "com.")
 
@@ -45,7 +46,7 @@ def test_a_whole_suffix_is_rejected(list_format: ListFormat, text: str) -> None:
     assert (report.accepted, report.rejected) == (0, 1), report
 
 
-@pytest.mark.parametrize("name", [".com", ".co.uk", ".xn--fiqs8s", ".ck"])
+@all_cases("name", [".com", ".co.uk", ".xn--fiqs8s", ".ck"])
 def test_the_digest_of_a_whole_suffix_is_rejected(name: str) -> None:
     digest = hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
     other = hashlib.md5(b".example.com", usedforsecurity=False).hexdigest()
@@ -60,7 +61,7 @@ def test_names_of_the_machine_itself_are_comments(list_format: ListFormat) -> No
     assert (report.accepted, report.comments) == (0, 2)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("hosts", "ordinary"),
     [
         ([], True),

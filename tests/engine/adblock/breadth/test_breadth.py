@@ -12,6 +12,7 @@ from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.rule import AdblockReport
 from gatewayfilter.model import Request
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 DATA = Path(os.environ.get("GATEWAYFILTER_TEST_DATA") or Path(__file__).parents[5] / "shared" / "data")
 
@@ -20,7 +21,7 @@ def report_of(*lines: str) -> AdblockReport:
     return AdblockBuilder().add_list(0, lines)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "||com^",
@@ -208,7 +209,7 @@ def test_network_rules_that_speak_of_the_web_are_refused(line: str) -> None:
     assert report.samples[0][2]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "##body",
@@ -262,7 +263,7 @@ def test_cosmetic_rules_that_speak_of_every_page_are_not_taken(line: str) -> Non
     assert report.samples[0][:2] == (2, line)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "/.{80}/",
@@ -318,7 +319,7 @@ def test_shapes_that_very_many_pages_have_are_refused(line: str) -> None:
     assert (report.accepted, report.cosmetic, report.refused) == (1, 0, 1)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         "||com/ads/banner$domain=x.example",
@@ -371,7 +372,7 @@ def test_rules_that_are_bound_are_taken(line: str) -> None:
     assert (report.refused, report.rejected) == (0, 0), report.samples
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "why"),
     [
         ("||com^", "it would block most of the web"),

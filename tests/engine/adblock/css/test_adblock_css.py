@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from gatewayfilter.engine.adblock.css.declarations import read_declarations
 from gatewayfilter.engine.adblock.css.selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
 from gatewayfilter.errors import RuleError, UnsupportedError
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "read"),
     [
         (".ad", ".ad"),
@@ -51,7 +52,7 @@ def test_valid_selectors(text: str, read: str) -> None:
     assert read_selector(text).text == read
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "text",
     [
         "",
@@ -102,7 +103,7 @@ def test_invalid_selectors(text: str) -> None:
     assert not isinstance(raised.value, ProceduralError)
 
 
-@pytest.mark.parametrize("operator", sorted(PROCEDURAL))
+@all_cases("operator", sorted(PROCEDURAL))
 def test_procedures_are_named(operator: str) -> None:
     with pytest.raises(ProceduralError) as raised:
         read_selector(f"div.a:{operator}(x) > b")
@@ -111,7 +112,7 @@ def test_procedures_are_named(operator: str) -> None:
         read_selector(f"div:not(:has(a:{operator}(x)))")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "shared"),
     [
         (".a > b:first-child", True),
@@ -161,7 +162,7 @@ def _without_strings(text: str) -> str:
     return "".join(kept)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "read"),
     [
         ("display: block", "display:block!important"),
@@ -179,7 +180,7 @@ def test_declarations(text: str, read: str) -> None:
     assert read_declarations(text) == read
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "error"),
     [
         ("", RuleError),

@@ -19,6 +19,7 @@ from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 TEXTS = st.text(alphabet="ab/.", max_size=12)
 
@@ -52,7 +53,7 @@ def test_every_scanner_finds_what_is_there(name: str, literals: list[str], text:
             assert {number: [hit[scan.at] for hit in hits] for number, hits in in_each.items()} == wished
 
 
-@pytest.mark.parametrize("name", available_scanners())
+@all_cases("name", available_scanners())
 def test_scanners_take_any_bytes(name: str) -> None:
     literals = ["\x00a", "ü", "%c3%bc", "a" * 300, "\u4e2d"]
     find, at, _ = make_scan(literals, name)
@@ -93,7 +94,7 @@ def test_the_cache_keeps_what_is_in_use_through_a_flood(monkeypatch: pytest.Monk
     assert len(asked) == 101
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "host", "source", "left"),
     [
         ("||example.com^", "example.com", "", True),
@@ -123,7 +124,7 @@ def test_what_host_and_page_settle(rule: str, host: str, source: str, left: bool
     assert callable(found) if left is None else found is left, found
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "rule",
     [
         "||example.com/ads",
@@ -139,7 +140,7 @@ def test_what_host_and_page_settle(rule: str, host: str, source: str, left: bool
         "||example.com/ads|",
     ],
 )
-@pytest.mark.parametrize(
+@all_cases(
     "url",
     [
         "https://example.com/ads",
@@ -151,7 +152,7 @@ def test_what_host_and_page_settle(rule: str, host: str, source: str, left: bool
         "https://example.com/",
     ],
 )
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@all_cases("method", ["GET", "POST"])
 def test_what_is_left_is_the_whole_rule(rule: str, url: str, method: str) -> None:
     compiled = CompiledRule(parse_line(rule).rules[0])
     asked = request(url, method=method)
@@ -181,7 +182,7 @@ def test_exceptions_by_literals_however_many(count: int) -> None:
         assert match.exception is exception, url
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "source", "bits"),
     [("a.org", "", 0b1000000000001), ("a.org", "a.org", 1), ("x.a.org", "a.org", 1), ("a.org", "b.org", 1 << 12)],
 )

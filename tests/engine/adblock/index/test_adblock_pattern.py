@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from gatewayfilter.engine.adblock.syntax.parser import read_pattern
 from gatewayfilter.engine.adblock.syntax.rule import NetworkRule
 from gatewayfilter.errors import RuleError
 from gatewayfilter.urls import Url, parse_url
+from tests.case_tables import all_cases
 
 
 def fits(pattern: str, url: Url) -> bool:
@@ -19,7 +19,7 @@ def fits(pattern: str, url: Url) -> bool:
     return compile_pattern(rule)(url.text.lower(), start, start + len(url.host))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("pattern", "url", "expected"),
     [
         ("||example.com^", "https://example.com/", True),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gatewayfilter.engine.adblock.index.name_table import NameTable, in_parts, pack_name_table
 from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_names, pack_numbers, pack_sections
 from gatewayfilter.errors import SnapshotError
+from tests.case_tables import all_cases
 
 _NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), min_size=1, max_size=6)
 
@@ -25,7 +26,7 @@ def test_finds_what_a_dictionary_finds(names: set[str], others: list[str]) -> No
         assert table.number(name) == expected.get(name)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("names", "heads", "numbers"),
     [
         (["aab"], ["aa"], [0, 0, 4]),
@@ -36,7 +37,6 @@ def test_finds_what_a_dictionary_finds(names: set[str], others: list[str]) -> No
         (["aab", "aac"], ["aa"], [900, 0, 8, 2]),
         (["aa\udcff"], ["aa"], [0, 0, 4, 1]),
     ],
-    ids=["too few numbers", "wrong end", "twice", "wrong count", "foreign head", "offset behind the end", "no UTF-8"],
 )
 def test_a_damaged_table_raises(names: list[str], heads: list[str], numbers: list[int]) -> None:
     text = "\n".join(names).encode(errors="surrogateescape")

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from gatewayfilter.engine.adblock.syntax.removeparam import may_name, param_name
 from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES
 from gatewayfilter.model import Request, RequestChange, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 PAGE = "https://www.example.com/"
 OTHER = "https://other.org/page"
@@ -42,7 +42,7 @@ def new_url(rules: list[str], url: str, source: str | None = None, kind: str = "
 URL = "https://example.com/p?utm_source=a&id=1&utm_medium=b&Ref=c"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "query"),
     [
         (["$removeparam=utm_source"], "?id=1&utm_medium=b&Ref=c"),
@@ -91,7 +91,7 @@ def test_removeparam(rules: list[str], query: str | None) -> None:
     assert new_url(rules, URL) == ("" if query is None else f"https://example.com/p{query}")
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         ("$removeparam=a", "https://e.com/?a", "https://e.com/"),
@@ -111,7 +111,7 @@ def test_what_is_left_of_a_query_stays_as_it_is_written(rule: str, url: str, exp
     assert new_url([rule], url) == expected
 
 
-@pytest.mark.parametrize("kind", list(ResourceType))
+@all_cases("kind", list(ResourceType))
 def test_removeparam_without_types_covers_pages_and_their_data(kind: ResourceType) -> None:
     change = changed(["$removeparam=a"], "https://example.com/?a=1&b=2", PAGE, kind)
     if kind not in {ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT, ResourceType.XMLHTTPREQUEST}:
@@ -132,7 +132,7 @@ def test_a_page_is_its_own_source_for_modifiers_and_so_is_who_led_there() -> Non
     assert new_url([rule], "https://example.com/?a=1", OTHER, "script") == ""
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         ("||go.com^$urlskip=?u", "https://go.com/?u=https%3A%2F%2Fx.org%2Fa%3Fb%3D1", "https://x.org/a?b=1"),
@@ -182,7 +182,7 @@ def test_exceptions_lift_urlskip() -> None:
     assert new_url(["||go.com^$urlskip=?u", "@@||go.com^$urlskip=?v"], url) == "https://x.org/"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         (r"||e.com^$uritransform=/\/affiliate:[^\/?]+//", "https://e.com/a/affiliate:9/b", "https://e.com/a/b"),
@@ -222,7 +222,7 @@ def test_removeheader_of_the_request() -> None:
     assert changed(["||e.com^$removeheader=x-client-data"], "https://e.com/") is None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "kind"),
     [
         ("||e.com^$removeheader=content-security-policy", LineKind.REJECTED),
@@ -271,7 +271,7 @@ def test_values_that_cannot_be_used(line: str, kind: LineKind) -> None:
 SCRIPT = "https://ads.example/ad.js"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "stub"),
     [
         (["||ads.example^$script,redirect=noopjs"], "noopjs"),
@@ -325,12 +325,12 @@ def test_the_quick_look_misses_no_parameter(name: str, write: Callable[[str], st
         assert may_name(written, spellings(name))
 
 
-@pytest.mark.parametrize("query", ["?a=1", "?ab=1&c", "?x=%2F%3A", "?", "?A", "?a%20=1"])
+@all_cases("query", ["?a=1", "?ab=1&c", "?x=%2F%3A", "?", "?A", "?a%20=1"])
 def test_the_quick_look_passes_over_other_parameters(query: str) -> None:
     assert not may_name(query, spellings("b"))
 
 
-@pytest.mark.parametrize(("line", "expected"), [("//", False), ("/a/", True), ("/a", False), ("a/", False)])
+@all_cases(("line", "expected"), [("//", False), ("/a/", True), ("/a", False), ("a/", False)])
 def test_a_regular_expression_stands_between_slashes(line: str, expected: bool) -> None:  # noqa: FBT001
     [rule] = parse_line(line).rules
     assert rule.is_regex is expected

@@ -1,11 +1,10 @@
 """Every option, with requests that it covers and requests that it does not."""
 
-import pytest
-
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import parse_url
+from tests.case_tables import all_cases
 
 EXAMPLE = "https://ads.example.com/banner.js"
 OWN = "https://www.example.com/"
@@ -46,20 +45,20 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("kind", list(ResourceType))
-@pytest.mark.parametrize(("option", "named"), SPELLINGS)
+@all_cases("kind", list(ResourceType))
+@all_cases(("option", "named"), SPELLINGS)
 def test_a_type_option_covers_its_type_alone(option: str, named: str, kind: ResourceType) -> None:
     assert decide([f"||example.com^${option}"], EXAMPLE, OTHER, kind) == ("block" if kind == named else "none")
 
 
-@pytest.mark.parametrize("kind", list(ResourceType))
-@pytest.mark.parametrize(("option", "named"), SPELLINGS)
+@all_cases("kind", list(ResourceType))
+@all_cases(("option", "named"), SPELLINGS)
 def test_a_negated_type_covers_all_others_but_pages(option: str, named: str, kind: ResourceType) -> None:
     expected = "none" if kind in {named, ResourceType.DOCUMENT} else "block"
     assert decide([f"||example.com^$~{option}"], EXAMPLE, OTHER, kind) == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "kind", "expected"),
     [
         ("||example.com^$all", "document", "block"),
@@ -87,7 +86,7 @@ def test_types_together(rule: str, kind: str, expected: str) -> None:
     assert decide([rule], EXAMPLE, OTHER, kind) == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "source", "expected"),
     [
         ("||example.com^", None, "block"),
@@ -118,7 +117,7 @@ def test_a_page_itself_is_blocked_by_what_speaks_of_its_host(rule: str, source: 
     assert decide([rule], EXAMPLE, source, "document") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("option", "source", "expected"),
     [
         *[(name, OTHER, "block") for name in ("third-party", "3p", "~first-party", "~1p", "thirdparty")],
@@ -142,7 +141,7 @@ def test_party(option: str, source: str | None, expected: str) -> None:
     assert decide([f"||example.com^${option}"], EXAMPLE, source, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("url", "source", "expected"),
     [
         ("https://cdn.example.co.uk/x", "https://www.example.co.uk/", "none"),
@@ -160,7 +159,7 @@ def test_party_is_told_by_the_registrable_domain(url: str, source: str, expected
     assert decide(["/x$third-party"], url, source, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "source", "expected"),
     [
         ("other.org", OTHER, "block"),
@@ -200,13 +199,13 @@ def test_party_is_told_by_the_registrable_domain(url: str, source: str, expected
         ("[2001:db8::7]", "https://[2001:db8::7]/", "block"),
     ],
 )
-@pytest.mark.parametrize("option", ["domain", "from"])
+@all_cases("option", ["domain", "from"])
 def test_source_domains(option: str, value: str, source: str | None, expected: str) -> None:
     assert decide([f"||example.com^$script,{option}={value}"], EXAMPLE, source, "script") == expected
     assert decide([f"*$script,{option}={value}"], EXAMPLE, source, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         ("*$script,to=example.com", EXAMPLE, "block"),
@@ -237,7 +236,7 @@ def test_target_domains(rule: str, url: str, expected: str) -> None:
     assert decide([rule], url, OTHER, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("value", "method", "expected"),
     [
         ("get", "GET", "block"),
@@ -255,7 +254,7 @@ def test_method(value: str, method: str, expected: str) -> None:
     assert decide([f"||example.com^$method={value}"], EXAMPLE, OTHER, "xmlhttprequest", method) == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rule", "url", "expected"),
     [
         ("/Banner", "https://a.net/banner", "block"),
@@ -277,7 +276,7 @@ def test_match_case(rule: str, url: str, expected: str) -> None:
     assert decide([rule], url, OTHER, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "expected"),
     [
         (["||example.com^", "@@||example.com^"], "exception"),
@@ -308,7 +307,7 @@ def test_exceptions_and_importance(rules: list[str], expected: str) -> None:
     assert decide(rules, EXAMPLE, OTHER, "script") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("exception", "expected"),
     [
         ("@@||example.com^", "exception"),
@@ -322,7 +321,7 @@ def test_exceptions_for_a_page_itself(exception: str, expected: str) -> None:
     assert decide(["||example.com^", exception], EXAMPLE, OTHER, "document") == expected
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("rules", "expected"),
     [
         (["||example.com^", "||example.com^$badfilter"], "none"),

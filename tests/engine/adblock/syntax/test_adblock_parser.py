@@ -12,9 +12,10 @@ from gatewayfilter.engine.adblock.syntax.rule import SAMPLE_LIMIT
 from gatewayfilter.errors import RuleError, UrlError
 from gatewayfilter.model import Request, ResourceType
 from gatewayfilter.urls import canonical_host, parse_url
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "kind"),
     [
         ("", LineKind.COMMENT),
@@ -142,7 +143,7 @@ def test_kinds_of_lines(line: str, kind: LineKind) -> None:
     assert parse_line(line).kind is kind
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "pattern", "options"),
     [
         ("||a.com^$script", "||a.com^", "script"),
@@ -168,7 +169,7 @@ def test_where_options_begin(line: str, pattern: str, options: str) -> None:
     assert split_options(line) == (pattern, options)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "pattern"),
     [
         ("||EXAMPLE.com/Ad", "||example.com/ad"),
@@ -189,7 +190,7 @@ def test_canonical_patterns(line: str, pattern: str) -> None:
         assert parsed.rules[0].pattern == pattern
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("condition", "expected"),
     [
         ("ext_ublock", True),
@@ -214,7 +215,7 @@ def test_conditions(condition: str, *, expected: bool) -> None:
     assert evaluate(condition) is expected
 
 
-@pytest.mark.parametrize("condition", ["", "&&", "a &&", "(a", "a)", "a b", "!", "a | b", "a & b", "1x", "x " * 300])
+@all_cases("condition", ["", "&&", "a &&", "(a", "a)", "a b", "!", "a | b", "a & b", "1x", "x " * 300])
 def test_conditions_that_cannot_be_read(condition: str) -> None:
     with pytest.raises(RuleError):
         evaluate(condition)
@@ -419,7 +420,7 @@ def test_hostile_lines_end_soon(begin: str, piece: str) -> None:
     AdblockMatcher(builder.build())
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "name",
     ["a.test", "_x.a-b.test", "xn--a.test", "b-.test", "1.test", "a.1", "a..test", "A.test", "a.xn--p1ai", "a" * 64 + ".b"],
 )

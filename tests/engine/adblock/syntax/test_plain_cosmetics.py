@@ -8,6 +8,7 @@ from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read
 from gatewayfilter.engine.adblock.syntax.options import read_host, read_hosts, read_options
 from gatewayfilter.engine.adblock.syntax.rule import NO_HOSTS, HostSet
 from gatewayfilter.errors import RuleError
+from tests.case_tables import all_cases
 
 
 def _result(read: object, line: str) -> CosmeticRule | str:
@@ -53,7 +54,7 @@ def test_plain_selectors_are_read_as_any(line: str) -> None:
     assert _result(read_cosmetic, line) == _result(read_any_cosmetic, line)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "text"),
     [
         ("##.ad", ".ad"),
@@ -89,7 +90,7 @@ def test_plain_hosts_are_read_as_each_alone(hosts: list[str], negated: list[bool
     assert (rule.hosts, rule.not_hosts) == expected
 
 
-@pytest.mark.parametrize("text", ["third-party", "~script,3p", "domain=a.test|~b.a.test,important", f"domain={'a' * 80}.test"])
+@all_cases("text", ["third-party", "~script,3p", "domain=a.test|~b.a.test,important", f"domain={'a' * 80}.test"])
 def test_options_read_again_are_the_same(text: str) -> None:
     assert read_options(text) == read_options(text)
     assert read_options(f"{text},image") != read_options(text)

@@ -8,6 +8,7 @@ from gatewayfilter.compiled import load
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.parser import find_plain_host
+from tests.case_tables import all_cases
 
 LABEL = "a" * 63
 CASES = {
@@ -69,8 +70,8 @@ def _ways() -> list[object]:
     return [find_plain_host] if compiled is None else [find_plain_host, compiled.plain_host]
 
 
-@pytest.mark.parametrize("way", _ways())
-@pytest.mark.parametrize(("line", "host"), CASES.items())
+@all_cases("way", _ways())
+@all_cases(("line", "host"), CASES.items())
 def test_hosts_of_plain_lines(way: object, line: str, host: str) -> None:
     assert callable(way)
     assert way(line) == host
@@ -119,7 +120,7 @@ def test_the_compiled_twin_finds_the_same(line: str) -> None:
     assert compiled.plain_host(line) == find_plain_host(line)
 
 
-@pytest.mark.parametrize("line", [line for line, host in CASES.items() if host])
+@all_cases("line", [line for line, host in CASES.items() if host])
 def test_plain_rules_are_compiled_as_those_that_are_parsed(line: str) -> None:
     """A blank before the line makes the parser read it, with the same rule."""
     plain, parsed = AdblockBuilder(), AdblockBuilder()

@@ -8,6 +8,7 @@ from mitmproxy import tls
 from mitmproxy.proxy.layers import tls as tls_layers
 
 from gatewayfilter.proxy.mitm.fastpath.hello_reader import FastClientHello, parse_client_hello
+from tests.case_tables import all_cases
 
 original = tls_layers.parse_client_hello
 
@@ -85,14 +86,14 @@ def both(data: bytes) -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("data", PLAIN.values(), ids=PLAIN)
+@all_cases("data", PLAIN.values())
 def test_plain_hellos_are_read_at_once(data: bytes) -> None:
     assert type(parse_client_hello(data)) is FastClientHello
     ours, theirs = both(data)
     assert ours == theirs
 
 
-@pytest.mark.parametrize("data", ODD.values(), ids=ODD)
+@all_cases("data", ODD.values())
 def test_what_is_odd_is_left_to_mitmproxy(data: bytes) -> None:
     ours, theirs = both(data)
     assert ours == theirs

@@ -11,6 +11,7 @@ from mitmproxy.net.http.validate import validate_headers
 from gatewayfilter.proxy.mitm.fastpath import http1_heads
 from gatewayfilter.proxy.mitm.fastpath.http1_heads import CHUNKED, LONGEST_HEAD, keeps_open, read_request, read_response
 from gatewayfilter.proxy.request.header_fields import COMPILED
+from tests.case_tables import all_cases
 
 NAMES = st.sampled_from([
     b"Host", b"accept", b"Connection", b"content-length", b"Content-Length", b"Transfer-Encoding", b"expect", b"Upgrade", b"x",
@@ -84,7 +85,7 @@ def test_a_response_is_read_as_mitmproxy_reads_it(status: bytes, fields: list[by
     same(response, expected)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "data",
     [
         b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
@@ -96,7 +97,7 @@ def test_plain_requests_are_read(data: bytes) -> None:
     assert read_request(data) is not None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "data",
     [
         b"GET / HTTP/1.1\r\nHost: a.example\r\n",
@@ -116,7 +117,7 @@ def test_whatever_is_disputed_is_left_to_mitmproxy(data: bytes) -> None:
     assert read_request(data) is None
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "size"),
     [
         (b"HTTP/1.1 200 OK\r\ncontent-length: 5", 5),

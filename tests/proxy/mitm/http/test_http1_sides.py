@@ -30,6 +30,7 @@ from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.sharing import Adopted, Sharing, note_sharing
 from gatewayfilter.proxy.pages.block_page import BlockPages
+from tests.case_tables import all_cases
 
 OPTIONS, ERRORS = Options(), ErrorAnswers(BlockPages())
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -127,7 +128,7 @@ def test_a_request_of_http2_is_written_as_one_of_http1() -> None:
     assert b"chunked" not in Origin().asks("POST", body=True)[0]  # type: ignore[operator]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("ask", "bound"),
     [
         ({}, False),
@@ -212,7 +213,7 @@ def test_an_origin_that_answers_by_http2() -> None:
     assert Origin(tls=True).comes(SETTINGS)[0] != "Http2NeededHook"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("head", "why"),
     [
         (b"HTTP/1.1 200 OK", ""),

@@ -26,6 +26,7 @@ from hyperframe.frame import (
 
 from gatewayfilter.proxy.mitm.http import frame_budget
 from gatewayfilter.proxy.mitm.http.http2_server import _promises_content
+from tests.case_tables import all_cases
 from tests.proxy.mitm.http.test_http2 import Http2Client
 from tests.proxy.proxy_fakes import Gateway, Origin
 
@@ -192,7 +193,7 @@ async def test_what_was_on_its_way_when_an_upload_was_refused_is_no_flood(peer: 
     assert (await peer.answer(peer.ask("GET", "/page")))[0] == "200"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("headers", "promised"),
     [
         (None, False),

@@ -13,6 +13,7 @@ from mitmproxy.addons.disable_h2c import DisableH2C
 from mitmproxy.test import tflow
 
 from gatewayfilter.proxy.mitm.http.upgrades import PlainRequests, is_websocket_answer
+from tests.case_tables import all_cases
 from tests.proxy.proxy_fakes import Gateway
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -38,9 +39,9 @@ def changes() -> Iterator[tuple[str, dict[str, str | None], dict[str, str | None
     yield "another key's accept", {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}, {}, False
 
 
-@pytest.mark.parametrize(("why", "asked", "answered", "right"), list(changes()))
-@pytest.mark.parametrize("method", [b"GET", b"POST"])
-@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0"])
+@all_cases(("why", "asked", "answered", "right"), list(changes()))
+@all_cases("method", [b"GET", b"POST"])
+@all_cases("version", [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0"])
 def test_what_is_a_websocket(
     *, why: str, asked: dict[str, str | None], answered: dict[str, str | None], right: bool, method: bytes, version: bytes
 ) -> None:
@@ -158,9 +159,9 @@ def h2c_flow(method: str, version: bytes, path: bytes, fields: dict[str, str]) -
     return made
 
 
-@pytest.mark.parametrize("method", ["GET", "get", "POST", "PRI", "pri"])
-@pytest.mark.parametrize(("version", "path"), [(b"HTTP/2.0", b"*"), (b"HTTP/1.1", b"*"), (b"HTTP/1.1", b"/")])
-@pytest.mark.parametrize(
+@all_cases("method", ["GET", "get", "POST", "PRI", "pri"])
+@all_cases(("version", "path"), [(b"HTTP/2.0", b"*"), (b"HTTP/1.1", b"*"), (b"HTTP/1.1", b"/")])
+@all_cases(
     "fields",
     [
         {},

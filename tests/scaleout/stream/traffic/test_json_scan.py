@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gatewayfilter.scaleout.stream.batch import RECORD, VERDICT
 from gatewayfilter.scaleout.stream.traffic.json_scan import _compiled, scan
 from gatewayfilter.scaleout.stream.traffic.lines import JsonReader, NotARecordError, SkippedLineError, checked
+from tests.case_tables import all_cases
 
 pytestmark = pytest.mark.skipif(_compiled is None, reason="the module is not built")
 
@@ -76,7 +77,7 @@ def test_what_is_scanned_is_what_is_read_one_by_one(lines: list[bytes]) -> None:
             assert [name for name, _ in pairs[:-1] if name in VERDICT.names] == []
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "is_simple"),
     [
         (b'{"url": "http://a/", "time": 1793449800.1234, "status": 200, "bytes": -1, "client": null, "x": "\\n"} \r\n', True),
@@ -137,14 +138,14 @@ def test_many_words_of_one_hash_are_told_apart() -> None:
     assert scanned.batch["client"].to_pylist() == words * 2
 
 
-@pytest.mark.parametrize("message", [None, bytearray(b"{}"), "{}"])
+@all_cases("message", [None, bytearray(b"{}"), "{}"])
 def test_what_is_no_bytes_is_refused(message: Any) -> None:
     assert _compiled is not None
     with pytest.raises(TypeError):
         _compiled.scan([b"{}", message])
 
 
-@pytest.mark.parametrize("place", range(70))
+@all_cases("place", range(70))
 def test_each_place_of_a_long_text_is_looked_at(place: int) -> None:
     """Long texts are tested in blocks of bytes."""
     text = "a" * 70

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.scaleout.stream.batch import RECORD
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
+from tests.case_tables import all_cases
 
 ZEEK_HEAD = (
     b"#separator \\x09\n#fields\tts\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tmethod\thost\turi\treferrer\tresp_mime_types"
@@ -58,7 +59,7 @@ CASES: list[tuple[str, bytes, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "text", "record"), CASES)
+@all_cases(("form", "text", "record"), CASES)
 def test_fields_of_lines(form: str, text: bytes, record: dict[str, Any]) -> None:
     read = reader_of(TrafficFormat(form)).read(text.split(b"\n"))
     assert read.bad == []
@@ -66,7 +67,7 @@ def test_fields_of_lines(form: str, text: bytes, record: dict[str, Any]) -> None
     assert list(read.rows) == [text.count(b"\n")]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("form", "line", "why"),
     [
         ("jsonl", b"{", "not JSON"),
@@ -145,7 +146,7 @@ TSHARK_4_0 = b"""\
 1795759690.945882227\t127.0.0.1\t35882\t127.0.0.1\t8080\t6\t127.0.0.1:8080\t/a.js\tGET\t"""
 
 
-@pytest.mark.parametrize("fields", [8, 9, 10])
+@all_cases("fields", [8, 9, 10])
 def test_tshark_lines_of_packets_without_a_request_are_passed_over(fields: int) -> None:
     good = b"\t".join([*TSHARK_4_0.split(b"\n")[1].split(b"\t")[:fields]])
     bare = b"\t".join([*good.split(b"\t")[:6], *[b""] * (fields - 6)])
@@ -153,7 +154,7 @@ def test_tshark_lines_of_packets_without_a_request_are_passed_over(fields: int) 
     assert (read.bad, list(read.rows)) == ([], [1])
 
 
-@pytest.mark.parametrize("line", [b"1\ta\t1\tb\t80\t6\t", b"1\ta\t1\tb\t80\t6\t\t\t\t\t", b"1\ta\t1\tb\t80\t6\t\t\tGET"])
+@all_cases("line", [b"1\ta\t1\tb\t80\t6\t", b"1\ta\t1\tb\t80\t6\t\t\t\t\t", b"1\ta\t1\tb\t80\t6\t\t\tGET"])
 def test_tshark_lines_of_another_length_or_without_a_host_are_bad(line: bytes) -> None:
     read = reader_of(TrafficFormat.TSHARK).read([line])
     assert [row for row, _ in read.bad] == [0]
@@ -211,7 +212,7 @@ def test_odd_lines_of_squid(form: TrafficFormat, text: bytes) -> None:
     assert read.batch["method"].to_pylist() == ["GET", "GET", "GET", "M$X", "CONNECT"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "line",
     [
         b"1795783461.702      0 127.0.0.1 NONE_NONE/000 0 - error:transaction-end-before-headers - HIER_NONE/- -",
@@ -232,14 +233,13 @@ def test_a_line_of_blanks_and_capitals_is_refused_at_once() -> None:
 TSHARK_TAIL = b"a.test\t/x\tGET\t"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "client", "server"),
     [
         (b"1.5\t\t5\t\t80\t\t" + TSHARK_TAIL + b"\t::1\t2001:db8::1\t6", "::1", "2001:db8::1"),
         (b"1.5\t10.0.0.1,192.0.2.7\t5\t10.0.0.2,192.0.2.8\t80\t4,6\t" + TSHARK_TAIL + b"\t\t\t", "192.0.2.7", "192.0.2.8"),
         (b"1.5\t\t5\t\t80\t\t" + TSHARK_TAIL, None, None),
     ],
-    ids=["IPv6", "a tunnel", "IPv6 whose fields were not printed"],
 )
 def test_addresses_of_tshark(line: bytes, client: str | None, server: str | None) -> None:
     (record,) = reader_of(TrafficFormat.TSHARK).read([line]).batch.to_pylist()

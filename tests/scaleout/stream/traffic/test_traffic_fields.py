@@ -13,9 +13,10 @@ from gatewayfilter.scaleout.stream.traffic.lines import LONGEST, JsonReader, Not
 from gatewayfilter.scaleout.stream.traffic.media_types import type_of
 from gatewayfilter.scaleout.stream.traffic.probes import TsharkReader, url_of
 from gatewayfilter.scaleout.stream.traffic.zeek import ZeekHeaders, ZeekReader
+from tests.case_tables import all_cases
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("host", "port", "uri", "method", "url"),
     [
         ("a.test", 80, "/x", "GET", "http://a.test/x"),
@@ -55,7 +56,7 @@ def test_a_tunnel_to_no_host_is_no_request() -> None:
     assert str(caught.value) == "no absolute URL: " + "x" * 100
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "kind"),
     [
         ("text/html; charset=x", "document"), (" TEXT/CSS ", "stylesheet"), ("application/json", "xmlhttprequest"),
@@ -185,7 +186,7 @@ def test_a_header_is_kept_as_it_came() -> None:
     assert headers.lines == [b"#separator \\x09", b"#empty_field\t-", b"#fields\thost\turi\r\n"]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("name", "value", "why"),
     [
         ("time", 999_999_999_999.9, ""), ("time", 1e12, "out of range"), ("time", -1e12, "out of range"), ("time", 1, ""),

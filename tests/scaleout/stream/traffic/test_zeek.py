@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-import pytest
-
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.traffic.lines import ReadLines
 from gatewayfilter.scaleout.stream.traffic.zeek import ZeekHeaders
+from tests.case_tables import all_cases
 
 OWN = (
     "1793449800.250000\tCx1\t192.0.2.7\t40000\t198.51.100.1\t{port}\t1\t{method}\t{host}\t{uri}\t-\t1.1\tcurl\t-\t0\t43\t200\tOK\t-\t-"
@@ -40,7 +39,7 @@ def row(text: str) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value is not None}
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "url"),
     [
         (own(), "http://a.test/a"),
@@ -66,7 +65,7 @@ def test_urls_of_lines(line: str, url: str) -> None:
     assert row(line)["url"] == url
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "text",
     [
         ANOTHER_SEPARATOR,
@@ -78,7 +77,6 @@ def test_urls_of_lines(line: str, url: str) -> None:
         ),
         "#separator \n#fields\tts\tid.orig_h\tid.resp_h\tid.resp_p\thost\turi\n1.5\t192.0.2.7\t198.51.100.1\t80\ta.test\t/x",
     ],
-    ids=["another separator", "a long one", "one header line", "another scope", "JSON of another scope", "no separator"],
 )
 def test_headers_tell_how_lines_are_read(text: str) -> None:
     expected = {
@@ -92,7 +90,7 @@ def test_headers_tell_how_lines_are_read(text: str) -> None:
     assert row(text) == {**expected, "url": "http://a.test/x", "type": "other"}
 
 
-@pytest.mark.parametrize("moment", [1793449800.25, "2026-10-31T12:30:00.250000Z", 1793449800250, 1793449800250.0])
+@all_cases("moment", [1793449800.25, "2026-10-31T12:30:00.250000Z", 1793449800250, 1793449800250.0])
 def test_times_in_seconds_in_milliseconds_and_in_words(moment: object) -> None:
     assert row(json.dumps({"ts": moment, "host": "a.test"}))["time"] == 1793449800.25
 
@@ -101,7 +99,7 @@ def test_escapes_in_json_are_of_bytes_alone() -> None:
     assert row(json.dumps({"host": "a.test", "uri": r"/\xfc\x07 c:\\d"}))["url"] == "http://a.test/%FC\x07 c:\\\\d"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("line", "why"),
     [
         (own(uri="-", host="-", method="-"), "no request"),

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
 from gatewayfilter.engine.batches.batch_decider import UNDECIDED, BatchDecider, RequestColumns
 from gatewayfilter.engine.batches.verdict_table import VerdictTable
@@ -16,6 +15,7 @@ from gatewayfilter.scaleout.stream.rule_set import RuleSet
 from gatewayfilter.scaleout.stream.traffic.formats import TrafficFormat, reader_of
 from gatewayfilter.scaleout.stream.worker.answers import Answering, Answers, Places
 from gatewayfilter.scaleout.stream.worker.splicing import Letter
+from tests.case_tables import all_cases
 
 
 def _rules() -> RuleSet:
@@ -39,7 +39,7 @@ def _decided(answers: Answers) -> list[Letter]:
     return [letter for spliced in answers.decided for run in spliced.runs() for letter in run]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "value",
     [
         b'{"url": "http://bad.test/x", "id": 7, "nested": {"a": "}"}} \n',

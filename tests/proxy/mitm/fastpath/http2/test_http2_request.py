@@ -3,6 +3,7 @@
 import pytest
 
 from gatewayfilter.proxy.mitm.fastpath.http2.request import _is_plain
+from tests.case_tables import all_cases
 from tests.proxy.mitm.fastpath.http2.frame_script import BothWays, Script
 from tests.proxy.mitm.fastpath.http2.message_shapes import REQUESTS
 
@@ -19,7 +20,7 @@ def test_any_request(name: str, both_ways: BothWays) -> None:
         assert [frame[1] for frame in sent[0] if frame[0] == "head"] == [1, 3, 5]
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("fields", "plain"),
     [
         ((), True),
