@@ -58,7 +58,7 @@ def test_any_bytes_get_a_verdict(classifier: PageClassifier, body: bytes, kind: 
     assert isinstance(judged(classifier, body, kind), str)
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "hidden",
     [
         "<!-- {} -->",
@@ -82,8 +82,8 @@ def test_comments_of_readers_do_not_outweigh_an_article(classifier: PageClassifi
     assert not judged(classifier, f"<title>Garden</title><main><p>{CALM * 60}</p></main><aside>{spam * 3}</aside>")
 
 
-@pytest.mark.parametrize("copies", [0, 100, 1800])
-@pytest.mark.parametrize("before", [False, True])
+@all_cases("copies", [0, 100, 1800])
+@all_cases("before", [False, True])
 def test_a_benign_twin_around_it_does_not_hide_an_offer(classifier: PageClassifier, copies: int, *, before: bool) -> None:
     """The same page with up to 100 KB of harmless prose around it."""
     padding = f"<p>{CALM * 3}</p>" * (copies // 3)

@@ -5,6 +5,7 @@ import pytest
 from gatewayfilter.classify import Lexicon, PageClassifier, WordFile
 from gatewayfilter.documents.encoding.charset import decode
 from gatewayfilter.interfaces import Page
+from tests.case_tables import all_cases
 
 CASINO = b"<html><title>Welcome</title><body>" + b"<p>the casino of the town</p>" * 30
 DU = "<html><title>欢迎</title><body>" + "<p>在线赌场欢迎您的到来</p>" * 30
@@ -42,7 +43,7 @@ def test_zero_bytes_hide_no_word(classifier: PageClassifier, body: bytes, conten
     assert "\0" not in found.title
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "body",
     [
         b"<scr\0ipt>" + CASINO,
@@ -57,7 +58,6 @@ def test_zero_bytes_hide_no_word(classifier: PageClassifier, body: bytes, conten
         b"<textarea></textarea\0><!--</textarea>" + CASINO,
         b"<noscript></no\0script><!--</noscript>" + CASINO,
     ],
-    ids=range(11),
 )
 def test_zero_bytes_in_markup_hide_nothing_that_browsers_show(classifier: PageClassifier, body: bytes) -> None:
     page = b"<p>The best bread of the town</p>" + body
@@ -65,7 +65,7 @@ def test_zero_bytes_in_markup_hide_nothing_that_browsers_show(classifier: PageCl
     assert found.category == "gambling"
 
 
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-16"])
+@all_cases("codec", ["utf-16-le", "utf-16-be", "utf-16"])
 def test_pages_in_utf_16_are_read_as_before(classifier: PageClassifier, codec: str) -> None:
     for text in (CASINO.decode(), DU):
         body = text.encode(codec)

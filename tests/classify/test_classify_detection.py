@@ -11,6 +11,7 @@ import pytest
 from gatewayfilter.classify import PageClassifier
 from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Classification
+from tests.case_tables import all_cases
 
 SAMPLES = Path(__file__).parent / "samples"
 LEET = str.maketrans("aeio", "4310")
@@ -84,7 +85,7 @@ def test_there_are_at_least_two_hundred_traps() -> None:
     assert len(set(traps())) >= 200
 
 
-@pytest.mark.parametrize("trap", traps())
+@all_cases("trap", traps())
 def test_innocent_sentences_pass(classifier: PageClassifier, in_use: PageClassifier, trap: str) -> None:
     for judge in (classifier, in_use):
         found = judge.classify_text(trap)

@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gatewayfilter.cli import main
+from gatewayfilter.proxy.auth import user_file
+from gatewayfilter.use_cases.access import passwords
 
 Cli = Callable[..., "Answer"]
 
@@ -63,6 +65,14 @@ def _programs_of_later_tests_import_as_before(monkeypatch: pytest.MonkeyPatch) -
     """Takes back that the command line keeps the current folder out of the programs that it starts."""
     monkeypatch.setenv("PYTHONSAFEPATH", "")
     monkeypatch.delenv("PYTHONSAFEPATH")
+
+
+@pytest.fixture(autouse=True)
+def _quick_password_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has commands of this process hash passwords at the least cost; what it is otherwise has tests of its own."""
+    monkeypatch.setattr(passwords, "_MEMORY_KIB", 8)
+    monkeypatch.setattr(passwords, "_PASSES", 1)
+    monkeypatch.setattr(user_file, "_COST", 2)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def every_command(group: click.Group = main, path: tuple[str, ...] = ()) -> list
 EVERY_COMMAND = every_command()
 
 
-@pytest.mark.parametrize(("path", "command"), EVERY_COMMAND, ids=[" ".join(path) for path, _ in EVERY_COMMAND])
+@all_cases(("path", "command"), EVERY_COMMAND)
 def test_every_command_has_help_with_an_example(path: tuple[str, ...], command: click.Command, cli: Cli) -> None:
     answer = cli(*path, "--help")
     assert answer.code == 0

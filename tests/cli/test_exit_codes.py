@@ -6,6 +6,7 @@ import click
 import pytest
 
 from gatewayfilter.cli.root import main
+from tests.case_tables import all_cases
 from tests.cli.cli_commands import leaves
 from tests.cli.conftest import Cli
 
@@ -130,7 +131,7 @@ def test_what_is_not_there_has_code_1(command: str, cli: Cli, tmp_path: Path, mo
     assert 1 <= len(output.splitlines()) <= 2
 
 
-@pytest.mark.parametrize("command", sorted(NAMED.keys() | WITHOUT))
+@all_cases("command", sorted(NAMED.keys() | WITHOUT))
 def test_an_option_that_does_not_exist_has_code_2(command: str, cli: Cli) -> None:
     answer = cli(*command.split(), "--no-such-option")
     assert answer.code == 2

@@ -39,7 +39,7 @@ def lexicon() -> Lexicon:
     return Lexicon.of([WORDS])
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("text", "found"),
     [
         ("casino", {"casino"}),
@@ -142,7 +142,7 @@ def test_zones(lexicon: Lexicon) -> None:
     assert len(found.text_digest) == 16
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("content_type", "harmful"),
     [
         ("text/html", True),

@@ -24,3 +24,7 @@ def test_only_existing_users_are_named(header: str, name: str, tmp_path: Path) -
     file = tmp_path / "users"
     write_users(file, {"kim": PasswordHash.of("right")})
     assert Users(file).named(header) == name
+
+
+def test_a_new_password_is_hashed_at_full_cost() -> None:
+    assert str(PasswordHash.of("right")).startswith("scrypt:16384:8:1:")

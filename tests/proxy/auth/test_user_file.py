@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -13,7 +14,7 @@ from mitmproxy.test import tflow
 from mitmproxy.test.tutils import treq
 
 from gatewayfilter.errors import StartupError
-from gatewayfilter.proxy.auth import password_check_queue
+from gatewayfilter.proxy.auth import password_check_queue, user_file
 from gatewayfilter.proxy.auth.proxy_auth import ProxyLogin
 from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, write_users
 from gatewayfilter.settings import ProxySettings, Settings
@@ -27,6 +28,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 def basic(text: str) -> str:
     return f"Basic {b64encode(text.encode()).decode()}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick_hashes() -> Iterator[None]:
+    """Hashes at the least cost: a hash that somebody makes takes 20 ms and more."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(user_file, "_COST", 2)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 from gatewayfilter.errors import SourceError
 from gatewayfilter.sources.download import http_download
 from gatewayfilter.sources.download.http_download import TemporaryError, Validators, _Redirects, _retry_after_s, download
+from tests.case_tables import all_cases
 
 NOW = 1_700_000_000.0
 
@@ -79,7 +80,7 @@ def test_a_temporary_failure_is_tried_again_twice(
     assert left == []
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("begin", "to", "followed"),
     [
         ("http://a.test/", "http://b.test/", True),
