@@ -7,7 +7,7 @@ from collections.abc import Callable
 import brotli
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.content_encoding import BoundedBody, EncodingError
@@ -30,6 +30,7 @@ ENCODERS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("name", ENCODERS)
+@settings(max_examples=30)
 @given(data=st.binary(max_size=2000), step=st.integers(1, 100))
 def test_any_split_decodes_to_the_same(name: str, data: bytes, step: int) -> None:
     encoding, encode = ENCODERS[name]
@@ -60,6 +61,7 @@ def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gzip", "zlib", "raw", "br", "zstd"])
+@settings(max_examples=30)
 @given(data=st.binary(min_size=1, max_size=300))
 def test_garbage_is_an_error_or_bounded(name: str, data: bytes) -> None:
     decoder = BoundedBody(ENCODERS[name][0], 10_000)

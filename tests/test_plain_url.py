@@ -77,7 +77,7 @@ def _outcome(url: Url) -> list[object]:
 @example("http://a.test:443/:80/")
 @example(f"http://{'a.' * 125}com/")
 @example(f"http://{'a.' * 126}com/")
-@settings(max_examples=400)
+@settings(max_examples=30)
 def test_a_plain_url_is_what_the_whatwg_rules_give(text: str) -> None:
     plain = COMPILED.plain_url(Url, text)
     try:
@@ -113,7 +113,7 @@ def test_most_urls_are_plain_and_what_is_no_text_is_not() -> None:
 @example("a.github.io", "b.github.io")
 @example("", "a")
 @example("1.1", "1.1")
-@settings(max_examples=300)
+@settings(max_examples=30)
 def test_names_are_those_of_python(host: str, other: str) -> None:
     rules = suffix_rules()
     if is_ip_literal(host) or is_ip_literal(other) or not (host + other).isascii():

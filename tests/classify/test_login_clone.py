@@ -86,7 +86,7 @@ def test_a_missing_list_and_bad_lines_hold_no_services(tmp_path: Path) -> None:
     assert len(ImitatedServices(["# comment", "", "name without domains", " = a.example"])) == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -4,7 +4,7 @@ import html
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import PageClassifier
@@ -60,6 +60,7 @@ def test_only_words_that_visitors_see_make_a_passage(other: ZoneHits) -> None:
     assert densest([other], CATEGORIES, ideographic=False) is None
 
 
+@settings(max_examples=30)
 @given(
     places=st.lists(st.tuples(st.integers(0, 9_000), st.sampled_from([1.0, 8.0, 20.0])), max_size=30), ideographic=st.booleans()
 )

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import score
@@ -34,6 +34,7 @@ _evidence = st.tuples(
 )
 
 
+@settings(max_examples=30)
 @given(_found)
 def test_each_meaning_counts_where_it_counts_most(found: list[ZoneHits]) -> None:
     arguments = found, FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR
@@ -48,6 +49,7 @@ _combined = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map(
 _combinations = st.dictionaries(st.sampled_from(PARTS), st.lists(_combined, max_size=3), max_size=8)
 
 
+@settings(max_examples=30)
 @given(_found, _combinations, st.sampled_from([0.3, 0.77, 1.0]))
 def test_the_same_counts(found: list[ZoneHits], combinations: dict[Any, Any], chance: float) -> None:
     best = score.best(found, FACTORS, ZONE_FACTORS, Role.PART, Role.NEAR)
@@ -56,12 +58,14 @@ def test_the_same_counts(found: list[ZoneHits], combinations: dict[Any, Any], ch
     assert list(COMPILED.counted_of(*arguments).items()) == list(expected.items())
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(_evidence, st.sampled_from([0.1, 4.9, 5.0, 8.0, 12.0]), st.booleans()), max_size=30))
 def test_the_same_is_added_up(counted: list[Any]) -> None:
     arguments = counted, ZONE_FACTORS, score.DECISIVE_ZONES, score.DECISIVE, score.WEAK, score.HEAD_WORD
     assert COMPILED.add_up(*arguments) == score.add_up(*arguments)
 
 
+@settings(max_examples=30)
 @given(st.lists(_evidence, max_size=30), st.sampled_from(["a", "b", ""]))
 def test_the_heaviest_comes_first(evidence: list[Any], winner: str) -> None:
     assert COMPILED.heaviest(evidence, winner) == score.heaviest(evidence, winner)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.zones import page_text
@@ -24,6 +24,7 @@ HAN = "市议会星期二开会讨论新桥的建设方案、会议持续了三�
 VALUES = st.lists(st.integers(-50, 50).map(float), max_size=40)
 
 
+@settings(max_examples=30)
 @given(VALUES, st.integers(0, 60).map(float))
 def test_densest_run_is_the_best_of_all_runs(values: list[float], least: float) -> None:
     sums = [sum(values[a:b]) for a in range(len(values)) for b in range(a + 1, len(values) + 1)]
@@ -34,6 +35,7 @@ def test_densest_run_is_the_best_of_all_runs(values: list[float], least: float) 
         assert sum(values[start:end]) == max(sums)
 
 
+@settings(max_examples=30)
 @given(VALUES, st.sampled_from([0.5, 1.0, 2.0]))
 def test_smoothing_keeps_sum_inside_and_length(values: list[float], sigma: float) -> None:
     reach = math.ceil(2 * sigma)
@@ -93,6 +95,7 @@ def test_main_run(blocks: list[Block], run: tuple[int, int]) -> None:
         assert end - 2 <= run[1] <= end
 
 
+@settings(max_examples=30)
 @given(st.lists(st.builds(Block, st.text(max_size=60), st.just(0)), max_size=30))
 def test_no_block_is_lost(blocks: list[Block]) -> None:
     main, rest = split_by_density(blocks)

@@ -277,7 +277,7 @@ KEYS = [
 HOSTS = [HOST, "www.bank.example", "bank.example"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from(KEYS), max_size=2),
     st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=6),

@@ -338,7 +338,7 @@ entries = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     listed, listed, adblock_rules, entries, people, entries, st.booleans(),
     st.sets(st.sampled_from(["phishing", "gambling", "ads", "news"])), st.lists(urls, min_size=1, max_size=4),
@@ -367,7 +367,7 @@ def test_explain_agrees_with_decide(
 anything = st.text(max_size=30)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.builds(Url, anything, anything, anything, anything, anything), st.sampled_from(ResourceType), anything, anything)
 def test_no_request_that_can_be_built_raises(url: Url, resource_type: ResourceType, method: str, client: str) -> None:
     opened = HOSTILE_TARGET

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.filter_engine import FilterEngine
@@ -146,11 +146,13 @@ def test_path_spellings(host: str, action: HostAction) -> None:
     assert engine(["192.0.2.7", "[2001:db8::7]"], [".bank.example"]).decide_host(host).action is action
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=60))
 def test_any_text_has_an_answer(text: str) -> None:
     assert engine([".bank.example"]).decide_host(text).action in HostAction
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from([HOST, ".bank.example", ".example", f"{HOST}/*", f"{HOST}/a/*"]), max_size=2),
     st.lists(st.sampled_from([HOST, ".bank.example", ".example"]), max_size=2),

@@ -4,7 +4,7 @@ import json
 from io import BytesIO
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import RuleError
@@ -190,6 +190,7 @@ def test_an_entry_is_no_longer_than_a_line_may_be(length: int, monkeypatch: pyte
     assert items[1:] == [entry.strip('"')] if read_on else isinstance(items[1], RuleError)
 
 
+@settings(max_examples=30)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), lambda inner: st.lists(inner, max_size=5)))
 def test_any_json_array_comes_back_item_by_item(value: object) -> None:
     array = [{"x": value}, {"y": [value]}]

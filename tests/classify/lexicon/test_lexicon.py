@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import CustomWords, Lexicon, PhraseList, export_category, parse_phrase_list
@@ -77,6 +77,7 @@ PHRASES = st.text(st.characters(categories=("L", "N", "P", "S", "Zs")), min_size
 )
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(PHRASES, st.sampled_from([1.0, 2.5, 10.0])), st.lists(PHRASES, unique=True), st.tuples(PHRASES, PHRASES))
 def test_a_word_file_reads_back_equal(words: dict[str, float], phrases: list[str], parts: tuple[str, str]) -> None:
     file = WordFile("a-b", "en", 3.5, 2, phrases, phrases, words, words, {parts: -2.0})

@@ -2,7 +2,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify import Lexicon, PageClassifier, highlight
@@ -70,6 +70,7 @@ def naive(words: list[str], text: str) -> set[str]:
     return {word for word in words if re.search(rf"(?<![a-z]){word}(?![a-z])", text)}
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.text("ab ", min_size=1, max_size=4).map(str.strip).filter(bool), unique=True, min_size=1),
     st.text("ab ", max_size=40),
@@ -174,12 +175,14 @@ def test_highlight(lexicon: Lexicon) -> None:
     assert [segment.text for segment in segments if segment.evidence] == ["online casino", "赌博"]
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=2000), st.sampled_from(["text/html", "text/html; charset=gbk", "text/plain", ""]), st.text(max_size=50))
 def test_any_bytes_are_judged(body: bytes, content_type: str, url: str) -> None:
     found = PageClassifier(Lexicon.of([WORDS])).classify_page(Page(url, url, 200, {"content-type": content_type}, body))
     assert found.score >= 0
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=500))
 def test_any_text_is_judged_and_highlighted(text: str) -> None:
     classifier = PageClassifier(Lexicon.of([WORDS]))

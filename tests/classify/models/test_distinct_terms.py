@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.models import text_model
@@ -32,6 +32,7 @@ def told_apart(terms: DistinctTerms) -> tuple[int, int, list[tuple[int, int]], l
 
 
 @needs_compiled
+@settings(max_examples=30)
 @given(st.text(SIGNS, max_size=700) | st.text(max_size=300))
 @example("")
 @example("free spins " * 32)  # 64 words: half a window is rounded to the even number

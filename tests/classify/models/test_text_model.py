@@ -113,7 +113,7 @@ def test_telling_terms_are_those_of_the_category() -> None:
         assert set(model.telling("chips pills news", category, harmful=False)) == {other, "news"}
 
 
-@limits(max_examples=50)
+@limits(max_examples=30)
 @given(st.text(st.characters(exclude_categories=()), max_size=300))
 def test_any_text_is_read(bundled: TextModel, text: str) -> None:
     reading = bundled.read(text, "gambling")

@@ -35,7 +35,7 @@ texts = st.one_of(
 
 
 @needs_compiled
-@settings(max_examples=150)
+@settings(max_examples=30)
 @given(texts)
 @example("")
 @example(" \n - \n")
@@ -46,7 +46,7 @@ def test_the_normal_view_is_the_same(text: str) -> None:
 
 
 @needs_compiled
-@settings(max_examples=150)
+@settings(max_examples=30)
 @given(texts)
 @example("c a s i n o  x y. z w and a b c dd e f g h")
 @example("a" + "*" * 4 + "b" + "*" * 3 + "c\nmp3 2nd b2b p0rn")

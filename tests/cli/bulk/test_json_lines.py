@@ -2,7 +2,7 @@ import io
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.cli.bulk.json_lines import Batch, JsonLines, read_batches
@@ -38,6 +38,7 @@ def test_the_answer_is_spliced_into_the_line(line: bytes, answer: dict[str, Any]
     assert found == answer if answer is not None else found["error"] == "line too long"
 
 
+@settings(max_examples=30)
 @given(st.lists(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), max_size=20), st.booleans())
 def test_batches_are_the_lines(lines: list[bytes], ends: bool) -> None:  # noqa: FBT001  hypothesis gives it
     data = b"\n".join(lines) + (b"\n" if ends else b"")

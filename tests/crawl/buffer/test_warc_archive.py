@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fastwarc.warc import ArchiveIterator
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.buffer import warc_archive as archive_module
@@ -43,6 +43,7 @@ def test_a_page_is_found_again_by_another_process(archive: WarcArchive, tmp_path
     assert archive.size_bytes() > 0
 
 
+@settings(max_examples=30)
 @given(
     headers=st.dictionaries(_NAME, _VALUE, max_size=4),
     body=st.binary(max_size=2000),

@@ -3,7 +3,7 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -243,6 +243,7 @@ LINES = st.one_of(
 )
 
 
+@settings(max_examples=30)
 @given(st.lists(LINES, max_size=20), st.sampled_from(["/", "/a", "/a/b", "/xc"]))
 def test_narrowing_changes_no_answer(lines: list[str], path: str) -> None:
     text = "\n".join(lines)

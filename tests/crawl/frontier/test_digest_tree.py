@@ -3,7 +3,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -45,6 +45,7 @@ class TreeEqualsSet(RuleBasedStateMachine):
 
 
 TestTreeEqualsSet = TreeEqualsSet.TestCase
+TestTreeEqualsSet.settings = settings(max_examples=30, deadline=None)
 
 
 def test_leaves_branch_as_they_fill(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +71,7 @@ def test_the_end_of_one_and_the_beginning_of_the_next_are_no_entry(first: int) -
     assert len(tree) == 2
 
 
+@settings(max_examples=30)
 @given(st.sets(_DIGESTS, max_size=200))
 def test_saving_and_opening_is_identity(tmp_path_factory: pytest.TempPathFactory, digests: set[bytes]) -> None:
     path = tmp_path_factory.mktemp("tree") / "seen.tree"

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.frontier.hash_ring import HashRing
@@ -23,6 +23,7 @@ def test_shares_are_even() -> None:
     assert min(shares.values()) > 0.6 * len(SITES) / 5
 
 
+@settings(max_examples=30)
 @given(members=NAMES, keys=st.lists(st.text(max_size=20), max_size=50))
 def test_a_member_that_leaves_moves_its_own_keys_only_and_coming_back_restores_them(members: set[str], keys: list[str]) -> None:
     ring = HashRing(members)

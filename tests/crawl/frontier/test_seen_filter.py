@@ -3,7 +3,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl import SeenFilter
@@ -11,6 +11,7 @@ from gatewayfilter.crawl.frontier import seen_filter
 from gatewayfilter.urls import digest_of
 
 
+@settings(max_examples=30)
 @given(st.sets(st.binary(min_size=16, max_size=16), max_size=200))
 def test_nothing_added_is_forgotten(digests: set[bytes]) -> None:
     known = SeenFilter()

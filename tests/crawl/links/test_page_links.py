@@ -1,7 +1,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.fetch.url_resolution import resolve
@@ -78,11 +78,13 @@ def test_charsets(charset: str) -> None:
     assert charset != "gb18030" or found[0].path == "/%E8%B5%8C%E5%9C%BA"
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=300))
 def test_any_text_is_read(text: str) -> None:
     links_of(f'<a href="{text}">{text}')
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=100))
 def test_any_reference_resolves_or_is_refused(text: str) -> None:
     with contextlib.suppress(UrlError):

@@ -1,7 +1,7 @@
 """Which pages are rendered."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.render.script_detection import rendering_sign
@@ -47,6 +47,7 @@ def test_signs(html: str, sign: str) -> None:
     assert rendering_sign(html) == sign
 
 
+@settings(max_examples=30)
 @given(st.text(alphabet="<>/noscriptdvapmle='\" ", max_size=300))
 def test_any_markup(html: str) -> None:
     rendering_sign("<script>" + html)

@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.classify.zones import MAX_ZONE, page_text, plain_text, url_words
@@ -153,6 +153,7 @@ def test_pathological_pages_end(each_reading: str) -> None:
     assert ended.stdout.endswith("done\n"), ended.stdout[-10:] + ended.stderr[-1000:]
 
 
+@settings(max_examples=30)
 @given(st.text(alphabet="<>/!-= \"'&;#abpdivscriptmetahidden\n", max_size=300))
 def test_any_markup_is_read(html: str) -> None:
     page = read_html(html)

@@ -97,6 +97,7 @@ def test_real_pages(data_folder: Path) -> None:
 
 
 @needs_compiled
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ax\u00e9\u4e2d\uac00\u3041"), st.integers(0, 900), st.sampled_from((0, 0, 0.3, 1))),
@@ -112,7 +113,7 @@ def test_main_text_of_any_blocks(shapes: list[tuple[str, int, float]]) -> None:
 
 @needs_compiled
 @given(grammar)
-@settings(max_examples=250)
+@settings(max_examples=30)
 def test_made_up_pages(html: str) -> None:
     check(html)
 
@@ -131,7 +132,7 @@ def test_what_hides() -> None:
 
 @needs_compiled
 @given(hiding, st.sampled_from(("a<p {}>x", "a<p a='{}'>x", 'a<p style="{}">x')))
-@settings(max_examples=400)
+@settings(max_examples=30)
 def test_what_may_hide(attributes: str, page: str) -> None:
     check(page.format(attributes))
 
@@ -188,7 +189,7 @@ def test_what_hides_is_told_alike(attributes: str, hides: object) -> None:
 
 @needs_compiled
 @given(characters)
-@settings(max_examples=250)
+@settings(max_examples=30)
 def test_any_characters(html: str) -> None:
     check(html)
 

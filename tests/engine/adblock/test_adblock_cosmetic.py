@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
@@ -326,6 +326,7 @@ def test_rules_are_named() -> None:
 LINES = st.text(alphabet="ab.#@$?%^~*,|/:=[](){}\"' +\\-jsé!<>", max_size=40)
 
 
+@settings(max_examples=30)
 @given(st.lists(LINES, max_size=6), st.sampled_from(["https://a/", "https://b.a/", "https://a.b/x"]))
 def test_no_line_raises_and_what_is_read_can_be_used(lines: list[str], page: str) -> None:
     builder = AdblockBuilder(judge=False)
@@ -339,6 +340,7 @@ def test_no_line_raises_and_what_is_read_can_be_used(lines: list[str], page: str
         assert "\n" not in found[0].style
 
 
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(["a.com", "~a.com", "b.a.com", "~b.a.com", "a.*", "~b.a.*", "c.org"]), max_size=4))
 def test_found_by_index_equals_tried_one_by_one(hosts: list[str]) -> None:
     rule = read_cosmetic(f"{','.join(hosts)}##.x")

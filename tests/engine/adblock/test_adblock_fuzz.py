@@ -56,31 +56,31 @@ TARGETS = st.one_of(
 @example("ads\udcd7?#x")
 @example("0.0.0.0 \x00")
 @example("$removeparam=")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_list(text: str) -> None:
     check_list(text)
 
 
 @given(TARGETS, TARGETS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_url(url: str, source: str) -> None:
     check_url(f"{url}\n{source}")
 
 
 @given(st.lists(st.binary(max_size=12), min_size=2, max_size=12).map(b"\n".join))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_literals(data: bytes) -> None:
     check_literals(data)
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_damage(data: bytes) -> None:
     check_blob(data)
 
 
 @given(st.one_of(st.binary(max_size=200), st.lists(TARGETS, max_size=4).map(lambda urls: str(urls).encode(errors="replace"))))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_bulk_input(data: bytes) -> None:
     check_json_lines(data)
 

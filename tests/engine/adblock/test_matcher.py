@@ -345,7 +345,7 @@ def verdict_of(match: AdblockMatch | None) -> str:
 
 
 @given(st.lists(LINES, max_size=25), st.lists(REQUESTS, min_size=1, max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_index_equals_trying_every_rule(lines: list[str], requests: list[Request]) -> None:
     blob = compiled(lines)
     matcher = AdblockMatcher(blob)
@@ -363,7 +363,7 @@ def test_the_index_equals_trying_every_rule(lines: list[str], requests: list[Req
 
 
 @given(st.lists(LINES, max_size=12), st.lists(LINES, max_size=12), REQUESTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_list_that_is_off_is_as_if_it_were_not_there(first: list[str], second: list[str], asked: Request) -> None:
     both = AdblockMatcher(compiled(first, second))
     assert verdict_of(both.match(asked, frozenset({1}))) == naive(first, asked)[0]
@@ -376,7 +376,7 @@ def test_a_list_that_is_off_is_as_if_it_were_not_there(first: list[str], second:
     st.lists(st.frozensets(st.integers(0, 4)), min_size=1, max_size=4),
     st.lists(REQUESTS, min_size=1, max_size=6),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_lists_that_are_off_leave_the_rules_that_the_others_alone_would_have(
     lists: list[list[str]], choices: list[frozenset[int]], requests: list[Request]
 ) -> None:

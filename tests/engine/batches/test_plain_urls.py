@@ -37,7 +37,7 @@ def _read(texts: list[str], *, hashed: bool = True) -> PlainUrls:
 
 @given(st.lists(urls, max_size=6))
 @example(["http://a.test/?", "http://a.test/x?y/./z", "http://a.test/%7a/", "http://a.test/" + "a" * 200])
-@settings(max_examples=150)
+@settings(max_examples=30)
 def test_a_plain_url_is_canonical_and_has_the_digest_of_its_key(texts: list[str]) -> None:
     read = _read(texts)
     for row, text in enumerate(texts):
@@ -59,7 +59,7 @@ def test_a_plain_url_is_canonical_and_has_the_digest_of_its_key(texts: list[str]
 
 @pytest.mark.skipif(COMPILED is None, reason="the module is not built")
 @given(st.lists(st.one_of(urls, st.text()), max_size=6), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=30)
 def test_both_implementations_read_the_same(texts: list[str], hashed: bool) -> None:  # noqa: FBT001  # drawn
     data, offsets = _columns(texts)
     assert COMPILED is not None

@@ -62,7 +62,7 @@ def _rows(urls: list[Url], kinds: list[ResourceType], hits: list[dict[int, list[
 
 
 @given(st.lists(st.tuples(st.sampled_from(HOSTS), paths, st.sampled_from([ResourceType.SCRIPT, ResourceType.IMAGE])), max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_each_row_gets_the_first_rule_of_the_index(cases: list[tuple[str, str, ResourceType]]) -> None:
     urls = [parse_url(f"https://{host}/{path}") for host, path, _ in cases]
     kinds = [kind for _, _, kind in cases]
@@ -83,7 +83,7 @@ def test_each_row_gets_the_first_rule_of_the_index(cases: list[tuple[str, str, R
 
 
 @given(st.sampled_from([line for line in LINES if line.startswith("||")]), st.sampled_from(HOSTS), paths)
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_the_compiled_test_behind_a_host_holds_where_pythons_does(line: str, host: str, path: str) -> None:
     if COMPILED is None:
         pytest.skip("the module is not built")

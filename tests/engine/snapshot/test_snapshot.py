@@ -65,7 +65,7 @@ def small() -> bytes:
     return builder.build()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(sources, st.lists(keys, max_size=8)), max_size=4),
     st.lists(learned, max_size=6),

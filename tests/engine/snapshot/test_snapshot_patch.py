@@ -118,6 +118,7 @@ def test_a_patched_snapshot_says_what_a_new_one_says(
                 assert opened.tables[action].find(digest_of(marker)) is not None
 
 
+@settings(max_examples=30)
 @given(st.lists(entries, max_size=5), changes)
 def test_what_the_snapshot_has_already_is_no_harm(learned: list[LearnedEntry], batch: list[tuple[bool, LearnedEntry]]) -> None:
     """What changes while a snapshot is built may be in it, and comes again in the feed after it."""

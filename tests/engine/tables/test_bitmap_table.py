@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
@@ -35,6 +35,7 @@ def opened(section: bytes | memoryview) -> BitmapTable:
     return BitmapTable(section, 0, len(section))
 
 
+@settings(max_examples=30)
 @given(st.one_of(entries, crowded), st.lists(st.binary(min_size=16, max_size=16), max_size=50))
 def test_equals_a_dict(held: dict[bytes, int], strangers: list[bytes]) -> None:
     table = opened(built(held))

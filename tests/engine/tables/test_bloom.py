@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
@@ -42,6 +42,7 @@ def test_a_rate_that_is_none_is_refused(error_rate: float) -> None:
         optimal_size(10, error_rate)
 
 
+@settings(max_examples=30)
 @given(digests)
 def test_no_false_negatives(items: list[bytes]) -> None:
     bloom = opened(build_bloom(rows(items), 0.01))
@@ -49,6 +50,7 @@ def test_no_false_negatives(items: list[bytes]) -> None:
     assert bloom.ask_many(rows(items)).all()
 
 
+@settings(max_examples=30)
 @given(digests, digests)
 def test_single_and_bulk_queries_agree(held: list[bytes], asked: list[bytes]) -> None:
     bloom = opened(build_bloom(rows(held), 0.3))

@@ -69,9 +69,10 @@ class Multiset(RuleBasedStateMachine):
 
 
 TestMultiset = Multiset.TestCase
-TestMultiset.settings = settings(max_examples=60, stateful_step_count=12, deadline=None)
+TestMultiset.settings = settings(max_examples=30, stateful_step_count=12, deadline=None)
 
 
+@settings(max_examples=30)
 @given(st.lists(digests, max_size=60), st.sampled_from(WIDTHS))
 def test_the_gate_is_the_bloom_filter_of_the_same_digests(items: list[bytes], counter_bits: CounterBits) -> None:
     counting = CountingBloom.for_digests(len(items), 0.01, counter_bits=counter_bits)

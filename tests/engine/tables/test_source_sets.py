@@ -1,7 +1,7 @@
 """Merging lists: each digest once, with exactly the sources that hold it."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.tables.source_sets import SourceSets
@@ -11,6 +11,7 @@ digest = st.builds(lambda a, b: bytes([a]) * 8 + bytes([b]) * 8, st.integers(0, 
 lists = st.lists(st.tuples(st.integers(0, 5), st.lists(digest, max_size=20)), max_size=8)
 
 
+@settings(max_examples=30)
 @given(lists)
 def test_equals_a_dict_of_sets(chunks: list[tuple[int, list[bytes]]]) -> None:
     expected: dict[bytes, set[int]] = {}

@@ -72,7 +72,7 @@ class PatchedTable(RuleBasedStateMachine):
 
 
 TestPatchedTable = PatchedTable.TestCase
-TestPatchedTable.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestPatchedTable.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,7 @@ def test_a_full_bucket_moves_behind_the_others_and_what_it_leaves_is_bounded() -
     assert table.count == 2_600
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(digests, numbers, min_size=1, max_size=30))
 def test_leaving_all_is_an_empty_table(held: dict[bytes, int]) -> None:
     table = opened(patch_table(built(held).arrays(), rows(list(held)), rows([]), np.empty(0, np.uint32)))

@@ -1,6 +1,6 @@
 """What a connection speaks, from its first bytes: cases, and that no cut changes an answer."""
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.listener.protocol_detection import Protocol, count_line_ends, detect
@@ -79,6 +79,7 @@ def test_no_cut_changes_the_answer(start: bytes, rest: bytes) -> None:
     assert answer is not Protocol.UNDECIDED or len(data) < 256
 
 
+@settings(max_examples=30)
 @given(blank=st.text("\r\n", max_size=8), rest=st.binary(max_size=8))
 def test_line_ends_are_counted(blank: str, rest: bytes) -> None:
     data = blank.encode() + rest

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy import http
 from mitmproxy.test import tflow
@@ -217,6 +217,7 @@ def test_two_host_headers_and_odd_paths_are_url_errors() -> None:
         read_flow(flow)
 
 
+@settings(max_examples=30)
 @given(
     host=st.text(max_size=40),
     path=st.binary(max_size=60),

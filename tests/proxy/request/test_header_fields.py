@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.request import header_fields
@@ -40,6 +40,7 @@ def role_of(name: bytes) -> bytes:
 
 
 @needs_twin
+@settings(max_examples=30)
 @given(FIELDS, ASKED)
 def test_both_find_the_same(fields: Fields, name: str | bytes) -> None:
     assert values_of is not plain_values_of
@@ -49,6 +50,7 @@ def test_both_find_the_same(fields: Fields, name: str | bytes) -> None:
 
 
 @needs_twin
+@settings(max_examples=30)
 @given(FIELDS)
 def test_both_see_the_same_line_breaks(fields: Fields) -> None:
     assert header_fields.holds_breaks is not plain_holds_breaks
@@ -56,6 +58,7 @@ def test_both_see_the_same_line_breaks(fields: Fields) -> None:
 
 
 @needs_twin
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.one_of(NAMES, st.sampled_from([b"Connection", b"connection"])), VALUES), max_size=6).map(tuple))
 def test_both_read_the_same_roles(fields: Fields) -> None:
     assert header_fields.read_roles is not plain_read_roles

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.proxy.response import element_remover
@@ -43,6 +43,7 @@ def test_any_bytes_come_out_as_they_went_in(body: bytes, content_type: str) -> N
     assert text.encode(codec) == body
 
 
+@settings(max_examples=30)
 @given(st.lists(st.binary(max_size=50)), st.sampled_from(["text/plain", "text/html"]))
 def test_a_body_that_is_held_changes_only_where_the_rule_says(pieces: list[bytes], content_type: str) -> None:
     body = EditedBody("", [WholeText(content_type, [Upper()], ["nothing"], lambda: None)], lambda: None)

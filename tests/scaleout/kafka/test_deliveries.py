@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.scaleout.kafka.deliveries import CAREFUL, GIVE_UP, Deliveries
@@ -35,6 +35,7 @@ def test_another_readers_partition_is_not_committed() -> None:
     assert (commit(found), found.room, found.knows(3)) == ({}, 4, False)
 
 
+@settings(max_examples=30)
 @given(poison=st.integers(0, 30), window=st.integers(1, 8))
 def test_a_message_that_kills_its_reader_is_given_up(poison: int, window: int) -> None:
     committed, note, stored, given_up = 0, "", set[int](), list[int]()

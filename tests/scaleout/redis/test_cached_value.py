@@ -131,7 +131,7 @@ def test_what_has_no_binary_form_is_json(said: Classification) -> None:
 
 @pytest.mark.skipif(COMPILED is None, reason="the module is not built")
 @given(st.data())
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_both_readers_read_the_same_of_any_bytes(data: Any) -> None:
     packed = pack(replace(SAID, evidence=SAID.evidence * 3, fields={"a": ["赌"]}, certainty=0.5), "w", "u", 1.0)
     assert packed is not None
@@ -158,7 +158,7 @@ def test_a_place_outside_is_refused(start: int) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_packed_verdict_that_is_damaged_is_none_or_an_error(data: Any) -> None:
     """Who has the key may still have written it by a program with faults."""
     packed = pack(replace(SAID, fields={"a": ["b"]}), "w", "u", 1.0)

@@ -119,7 +119,7 @@ def _one_by_one(engine: FilterEngine, record: dict[str, Any]) -> tuple[Any, ...]
 
 @pytest.mark.parametrize("engine", [PLAIN, MANUAL, RULES, PAGE, ALLOWED])
 @given(rows=records)
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_verdicts_are_those_of_decide(engine: FilterEngine, rows: list[dict[str, Any]]) -> None:
     batch = pa.RecordBatch.from_pylist(
         rows, schema=pa.schema([RECORD.field(name) for name in ("url", "source", "type", "method", "client")])

@@ -86,7 +86,7 @@ def _expected(records: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> 
 
 
 @given(st.lists(st.lists(_records, max_size=12), max_size=3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_counts_are_those_of_single_records(parts: list[list[dict[str, Any]]]) -> None:
     partition, expected = PartitionCounts(60), Counter[tuple[int, str, str, int]]()
     for records in parts:

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -262,6 +262,7 @@ def taken_in_bulk(line: str) -> list[str] | None:
     return ["".join(match.groups())] if match and all_ordinary([match[1]]) else None
 
 
+@settings(max_examples=30)
 @given(
     st.sampled_from(["http", "https"]),
     st.sampled_from(
@@ -303,6 +304,7 @@ _LABEL = st.from_regex(re.compile(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", re.ASCI
 _NAME = st.builds(lambda labels: ".".join([*labels, "example", "org"]), st.lists(_LABEL, min_size=1, max_size=3))
 
 
+@settings(max_examples=30)
 @given(st.lists(_NAME.filter(lambda name: "xn--" not in name and "--" not in name), min_size=1, max_size=30))
 def test_names_survive_every_host_format(names: list[str]) -> None:
     assert read("\n".join(f"0.0.0.0 {name}" for name in names), HOSTS)[0] == names

@@ -92,7 +92,7 @@ OPTIONS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(pattern=PATTERNS, options=OPTIONS)
 def test_no_accepted_rule_blocks_most_of_what_the_guard_never_saw(pattern: str, options: list[str]) -> None:
     builder = AdblockBuilder()

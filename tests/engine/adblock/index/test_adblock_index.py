@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
@@ -35,6 +35,7 @@ def request(url: str, source: str | None = "https://page.org/", kind: str = "scr
 
 
 @pytest.mark.parametrize("name", SCANNERS)
+@settings(max_examples=30)
 @given(literals=st.lists(TEXTS.filter(bool), unique=True, max_size=8), text=TEXTS)
 def test_every_scanner_finds_what_is_there(name: str, literals: list[str], text: str) -> None:
     if name not in available_scanners():

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.index.pattern import compile_pattern, shape_of
@@ -172,6 +172,7 @@ URLS = st.builds(
 )
 
 
+@settings(max_examples=30)
 @given(PATTERNS, URLS)
 def test_patterns_against_a_regular_expression(pattern: str, url: Url) -> None:
     if pattern[0] == "/" and pattern.rstrip("*")[-1] == "/":  # that would be a regular expression
@@ -179,6 +180,7 @@ def test_patterns_against_a_regular_expression(pattern: str, url: Url) -> None:
     assert fits(pattern, url) is reference(pattern, url)
 
 
+@settings(max_examples=30)
 @given(PATTERNS, URLS)
 def test_literals_are_in_every_url_that_matches(pattern: str, url: Url) -> None:
     try:

@@ -1,7 +1,7 @@
 """Names are found in the table of names as in a dictionary, and a damaged table raises."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.index.name_table import NameTable, in_parts, pack_name_table
@@ -16,6 +16,7 @@ def _open(sections: list[bytes]) -> NameTable:
     return NameTable(SectionReader(memoryview(pack_sections(sections))))
 
 
+@settings(max_examples=30)
 @given(st.sets(_NAMES), st.lists(_NAMES))
 def test_finds_what_a_dictionary_finds(names: set[str], others: list[str]) -> None:
     ordered = in_parts(names)

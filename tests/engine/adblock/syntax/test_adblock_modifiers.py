@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
@@ -313,6 +313,7 @@ def test_every_stub_is_found_by_its_own_name() -> None:
     assert all(name == name.strip() and " " not in name for name in STUB_NAMES)
 
 
+@settings(max_examples=30)
 @given(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6),
     st.sampled_from([quote, quote_plus, lambda text: "".join(f"%{byte:02x}" for byte in text.encode())]),

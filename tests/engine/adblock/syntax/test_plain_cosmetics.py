@@ -1,7 +1,7 @@
 """Cosmetic rules with plain selectors are taken as the strict parser would give them; plain lists of hosts as each host alone."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.syntax.cosmetic_rule import CosmeticRule, read_any_cosmetic, read_cosmetic
@@ -42,6 +42,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=30)
 @given(st.lists(_PIECES, max_size=10).map("".join) | st.lists(_PIECES, max_size=8).map(lambda found: f"a.test##{''.join(found)}"))
 @example("##.ad > .b")
 @example('a.test,~b.a.test###a.b[c][d=e][f^="g > h"] + *~ i.j k')

@@ -1,7 +1,7 @@
 """Lines that block one whole host: which are, what the parser makes of all lines, and that the compiled twin agrees."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.compiled import load
@@ -112,6 +112,7 @@ _PIECES = st.sampled_from(
 )
 
 
+@settings(max_examples=30)
 @given(st.lists(_PIECES, max_size=12).map("".join) | st.text(max_size=40))
 def test_the_compiled_twin_finds_the_same(line: str) -> None:
     compiled = load("gatewayfilter.engine.adblock.syntax._plain_lines")

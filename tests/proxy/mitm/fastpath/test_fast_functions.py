@@ -41,7 +41,7 @@ def installed() -> Iterator[None]:
     install(BlockPages(), fast_path=False)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(fields=FIELDS, name=NAMES)
 def test_headers_answer_as_before(fields: list[tuple[bytes, bytes]], name: str) -> None:
     fast, slow = http.Headers(fields), SlowHeaders(fields)  # type: ignore[no-untyped-call]
@@ -58,6 +58,7 @@ def test_headers_answer_as_before(fields: list[tuple[bytes, bytes]], name: str) 
             fast[name]
 
 
+@settings(max_examples=30)
 @given(fields=FIELDS)
 def test_headers_are_written_as_before(fields: list[tuple[bytes, bytes]]) -> None:
     expected = b"".join(name + b": " + value + b"\r\n" for name, value in fields)

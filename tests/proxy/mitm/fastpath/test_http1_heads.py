@@ -2,7 +2,7 @@
 
 import pytest
 from h11._receivebuffer import ReceiveBuffer
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mitmproxy import http
 from mitmproxy.net.http import http1
@@ -57,6 +57,7 @@ def same(ours: http.Message, theirs: http.Message) -> None:
     assert keeps_open(theirs.headers.fields)
 
 
+@settings(max_examples=30)
 @given(METHODS, TARGETS, VERSIONS, FIELDS, st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n"]))
 @example(b"GET", b"http://a.example:8080/x", b"HTTP/1.1", [b"Host: a.example:8080", b"Accept: */*"], b"\r\n")
 def test_a_request_is_read_as_mitmproxy_reads_it(
@@ -71,6 +72,7 @@ def test_a_request_is_read_as_mitmproxy_reads_it(
     same(found, expected)
 
 
+@settings(max_examples=30)
 @given(STATUS, FIELDS, st.sampled_from([b"GET", b"HEAD", b"POST"]))
 @example(b"HTTP/1.1 200 OK", [b"Content-Length: 5", b"Connection: keep-alive"], b"GET")
 def test_a_response_is_read_as_mitmproxy_reads_it(status: bytes, fields: list[bytes], method: bytes) -> None:
@@ -166,6 +168,7 @@ LINES = st.lists(
 
 
 @pytest.mark.skipif(COMPILED is None, reason="not compiled")
+@settings(max_examples=30)
 @given(LINES, st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b"\r\r\n", b"\n\r\n"]), st.integers(0, 3), st.integers(0, 3))
 def test_lines_are_read_the_same_compiled_and_in_python(lines: list[bytes], end: bytes, before: int, behind: int) -> None:
     head = b"first"[:before] + end.join([b"", *lines]) + b"\r\n\r\n"[:behind]

@@ -65,7 +65,7 @@ def _one_by_one(line: bytes) -> dict[str, Any] | None:
 
 
 @given(st.lists(st.one_of(_lines, _damaged()), max_size=6))
-@settings(max_examples=200)
+@settings(max_examples=30)
 def test_what_is_scanned_is_what_is_read_one_by_one(lines: list[bytes]) -> None:
     scanned = scan(lines)
     assert scanned is not None

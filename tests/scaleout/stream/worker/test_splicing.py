@@ -18,7 +18,7 @@ _rows = st.tuples(
 
 @pytest.mark.skipif(COMPILED is None, reason="the module is not built")
 @given(st.lists(_rows, max_size=3))
-@settings(max_examples=100)
+@settings(max_examples=30)
 def test_both_implementations_splice_the_same(rows: list[tuple[bytes, int, bytes, bytes, int]]) -> None:
     assert COMPILED is not None
     values = [row[0] for row in rows]

@@ -40,7 +40,7 @@ def ended(decoder: Any, block: bytes) -> object:
 
 
 @needs_it
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(FIELDS, st.none() | SIZES), max_size=6))
 def test_what_it_writes_hpack_reads(heads: list[tuple[Fields, int | None]]) -> None:
     assert COMPILED is not None
@@ -54,7 +54,7 @@ def test_what_it_writes_hpack_reads(heads: list[tuple[Fields, int | None]]) -> N
 
 
 @needs_it
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(FIELDS, st.booleans(), st.none() | SIZES), max_size=6))
 def test_it_reads_what_hpack_writes(heads: list[tuple[Fields, bool, int | None]]) -> None:
     assert COMPILED is not None
