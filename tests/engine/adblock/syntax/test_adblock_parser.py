@@ -371,7 +371,7 @@ def test_no_text_raises(line: str) -> None:
         matcher.match_all(Request(parse_url("https://ads.example.com/ads/b.js?x=1"), None, kind))
 
 
-@pytest.mark.parametrize(
+@all_cases(
     "piece",
     [
         *(
