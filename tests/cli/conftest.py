@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,26 @@ def cli(state: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         return Answer(result)
 
     return call
+
+
+def prepare(cli: Cli, state: Path, made: Path, *commands: Sequence[str]) -> None:
+    """Runs the commands that a test begins with, or copies the state folder that they left when they ran first.
+
+    Args:
+        cli: to run them.
+        state: the state folder, not there yet.
+        made: where a copy is kept for the tests of a module: no folder yet when they are to be run.
+        commands: each has to succeed.
+    """
+    if made.exists():
+        shutil.copytree(made, state)
+        return
+    for arguments in commands:
+        assert cli(*arguments).code == 0
+    shutil.copytree(state, made)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where `prepare` keeps its copy."""
+    return tmp_path_factory.mktemp("made") / "state"

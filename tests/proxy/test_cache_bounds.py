@@ -19,10 +19,10 @@ from gatewayfilter.settings import FilterSettings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.urls import parse_url, registrable_domain
 
-_ROUNDS = 1_500
+_ROUNDS = 500
 _LONG = 60_000
-_MOST_BYTES = 12_000_000
-"""Growth that is put up with; remembered as they are, the texts take 90 MB."""
+_MOST_BYTES = 4_000_000
+"""Growth that is put up with; remembered as they are, the texts take 30 MB."""
 
 OWN = parse_url("http://a.example/")
 

@@ -1,6 +1,5 @@
 """`gatewayfilter client`, `group`, `policy`, `schedule`, `pause` and `resume`, and what `check` and `list add` know of them."""
 
-import shutil
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -14,30 +13,22 @@ from gatewayfilter.model import QuotaUse
 from gatewayfilter.program_name import as_callable
 from gatewayfilter.use_cases.devices import seen_devices
 from gatewayfilter.wiring import open_store
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, prepare
 
 TABLET = "192.168.7.20"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the state folder of `family`, which the first test makes."""
-    return tmp_path_factory.mktemp("family") / "state"
 
 
 @pytest.fixture
 def family(cli: Cli, state: Path, made: Path) -> Cli:
     """A tablet in the group `kids` with the policy `strict`."""
-    if made.exists():
-        shutil.copytree(made, state)
-        return cli
-    for arguments in (
+    prepare(
+        cli,
+        state,
+        made,
         ("group", "add", "kids"),
         ("client", "add", "tablet", "--address", TABLET, "--group", "kids"),
         ("policy", "add", "strict", "--group", "kids"),
-    ):
-        assert cli(*arguments).code == 0
-    shutil.copytree(state, made)
+    )
     return cli
 
 

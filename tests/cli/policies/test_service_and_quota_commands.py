@@ -9,20 +9,22 @@ import pytest
 from gatewayfilter.config import Settings
 from gatewayfilter.model import QuotaUse
 from gatewayfilter.wiring import open_store
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, prepare
 
 TABLET = "192.168.7.20"
 
 
 @pytest.fixture
-def family(cli: Cli) -> Cli:
+def family(cli: Cli, state: Path, made: Path) -> Cli:
     """A tablet in the group `kids` with the policy `kids`."""
-    for arguments in (
+    prepare(
+        cli,
+        state,
+        made,
         ("group", "add", "kids"),
         ("client", "add", "tablet", "--address", TABLET, "--group", "kids"),
         ("policy", "add", "kids", "--group", "kids"),
-    ):
-        assert cli(*arguments).code == 0
+    )
     return cli
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gatewayfilter.interfaces import UnblockRequest
 from gatewayfilter.store import Store
+from tests.cli.conftest import prepare
 
 type Cli = Callable[..., Any]
 
@@ -36,9 +37,8 @@ def _ask(state: Path, *urls: str, name: str = "", client: str = "10.0.0.7", **fa
 
 
 @pytest.fixture
-def tablet(cli: Cli) -> None:
-    cli("group", "add", "kids")
-    cli("client", "add", "tablet", "--address", "10.0.0.7", "--group", "kids")
+def tablet(cli: Cli, state: Path, made: Path) -> None:
+    prepare(cli, state, made, ("group", "add", "kids"), ("client", "add", "tablet", "--address", "10.0.0.7", "--group", "kids"))
 
 
 @pytest.mark.usefixtures("tablet")
