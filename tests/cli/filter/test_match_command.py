@@ -13,6 +13,8 @@ from typing import IO
 import psutil
 import pytest
 
+from tests.cli.conftest import Cli
+
 COMMAND = [sys.executable, "-m", "gatewayfilter.cli", "match"]
 
 
@@ -94,23 +96,13 @@ def test_a_reader_that_leaves_early_is_no_error(lists: list[Path], environment: 
         (["--requests", "{folder}", "--list", "{list}"], "cannot read {folder}: Is a directory"),
     ],
 )
-def test_bad_input_is_one_sentence(
-    arguments: list[str], sentence: str, lists: list[Path], environment: dict[str, str], tmp_path: Path
-) -> None:
+def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, lists: list[Path], cli: Cli, tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_bytes(b"")
     names = {"empty": empty, "list": lists[0], "folder": tmp_path}
-    done = subprocess.run(
-        [*COMMAND, *(argument.format(**names) for argument in arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        input="",
-    )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert sentence.format(**names) in done.stderr
-    assert done.stderr.startswith("gatewayfilter: ")
+    done = cli("match", *(argument.format(**names) for argument in arguments), stdin="")
+    assert sentence.format(**names) in done.complains()
+    assert done.code == 2
 
 
 @pytest.fixture
