@@ -1,6 +1,7 @@
 """The starter lists that come with the program, as read-only sources."""
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from gatewayfilter.model import ListAction
@@ -29,16 +30,19 @@ def starter_lists(folder: Path, categories: Categories) -> dict[str, Subscriptio
     """
     found: dict[str, Subscription] = {}
     for path in sorted(folder.glob("*.txt")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        head = text[:_HEADER_SIZE]
-        header = _CATEGORY_LINE.search(head)
-        category = header[1].lower() if header else OTHER
+        category, enabled, entries = _read(path.read_text(encoding="utf-8", errors="replace"))
         name = f"{PREFIX}{path.stem}"
         action = categories.get(category).action
         list_format = ListFormat.ADBLOCK if action is ListAction.BLOCK else ListFormat.DOMAINS
-        definition = Definition(
-            name, str(path), list_format, category, action, interval_h=0, enabled=_OFF_LINE.search(head) is None, bundled=True
-        )
-        entries = sum(1 for line in text.splitlines() if line.strip() and not line.startswith(_COMMENTS))
+        definition = Definition(name, str(path), list_format, category, action, interval_h=0, enabled=enabled, bundled=True)
         found[name] = Subscription(definition, path, report=ParseReport(list_format, entries))
     return found
+
+
+@lru_cache(maxsize=32)
+def _read(text: str) -> tuple[str, bool, int]:
+    """Returns the category, whether the list is on, and its entries. Pages and commands ask for these lists many times."""
+    head = text[:_HEADER_SIZE]
+    header = _CATEGORY_LINE.search(head)
+    entries = sum(1 for line in text.splitlines() if line.strip() and not line.startswith(_COMMENTS))
+    return header[1].lower() if header else OTHER, _OFF_LINE.search(head) is None, entries

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from gatewayfilter.errors import ListError, SourceError
-from gatewayfilter.sources.categories import read_toml
+from gatewayfilter.sources.categories import parse_toml, read_text
 from gatewayfilter.sources.formats.list_format import ListFormat
 
 _BUNDLES: Final = "bundles"
@@ -67,8 +68,14 @@ def load_catalog(path: Path) -> dict[str, CatalogEntry]:
     Raises:
         ListError: it cannot be read, or an entry lacks something.
     """
+    return {entry.name: entry for entry in _entries(read_text(path), path)}
+
+
+@lru_cache(maxsize=2)
+def _entries(text: str, path: Path) -> tuple[CatalogEntry, ...]:
+    """Returns the lists of a catalogue's content. They are needed often, and parsing takes some 10 ms."""
     try:
-        return {name: _entry(name, table) for name, table in read_toml(path).items() if name != _BUNDLES}
+        return tuple(_entry(name, table) for name, table in parse_toml(text, path).items() if name != _BUNDLES)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ListError(f"{path} is not a catalogue of lists: {error!r}") from error
 
@@ -79,8 +86,14 @@ def load_bundles(path: Path) -> dict[str, Bundle]:
     Raises:
         ListError: the catalogue cannot be read, or a bundle lacks something.
     """
+    return {bundle.name: bundle for bundle in _bundles(read_text(path), path)}
+
+
+@lru_cache(maxsize=2)
+def _bundles(text: str, path: Path) -> tuple[Bundle, ...]:
+    """Returns the bundles of a catalogue's content, kept as `_entries` are."""
     try:
-        return {name: _bundle(name, table) for name, table in read_toml(path).get(_BUNDLES, {}).items()}
+        return tuple(_bundle(name, table) for name, table in parse_toml(text, path).get(_BUNDLES, {}).items())
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ListError(f"{path} is not a catalogue of lists: {error!r}") from error
 

@@ -50,7 +50,7 @@ class Categories:
         Raises:
             ListError: it cannot be read, or a category lacks something.
         """
-        return cls(_categories(_read_text(path), path))
+        return cls(_categories(read_text(path), path))
 
     def __iter__(self) -> Iterator[Category]:
         return iter(self._by_id.values())
@@ -79,16 +79,12 @@ class Categories:
         return OTHER
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Returns a TOML file's content.
+def read_text(path: Path) -> str:
+    """Returns a file's text.
 
     Raises:
-        ListError: it cannot be read or is no TOML.
+        ListError: it cannot be read, or is no UTF-8.
     """
-    return _parse(_read_text(path), path)
-
-
-def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
@@ -97,7 +93,12 @@ def _read_text(path: Path) -> str:
         raise ListError(f"{path} is not TOML: {error}") from error
 
 
-def _parse(text: str, path: Path) -> dict[str, Any]:
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """Returns the content of a TOML file from its text.
+
+    Raises:
+        ListError: it is no TOML.
+    """
     try:
         return tomllib.loads(text)
     except ValueError as error:
@@ -108,7 +109,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 def _categories(text: str, path: Path) -> tuple[Category, ...]:
     """Returns the categories of a registry's content. They are needed often, and parsing takes some milliseconds."""
     try:
-        return tuple(_category(category_id, table) for category_id, table in _parse(text, path).items())
+        return tuple(_category(category_id, table) for category_id, table in parse_toml(text, path).items())
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise ListError(f"{path} is not a registry of categories: {error!r}") from error
 
