@@ -70,7 +70,7 @@ class PageClassifier:
     """Judges pages by the words of a lexicon. Immutable, but for what it remembers; safe to share between threads.
 
     Args:
-        lexicon: the words.
+        lexicon: the words, or a scanner of them where there is one already.
         model: asked for a second opinion where the words are not clear; `None` where none was trained.
         extractor: separates main text from the rest of a page.
         rules: extraction rules; their fields take the place of zones; `None` for none.
@@ -82,7 +82,7 @@ class PageClassifier:
 
     def __init__(
         self,
-        lexicon: Lexicon,
+        lexicon: Lexicon | Scanner,
         model: LinearModel | None = None,
         extractor: Extractor = Extractor.DENSITY,
         rules: RuleBook | None = None,
@@ -98,10 +98,10 @@ class PageClassifier:
         self._texts = texts
         self._strictness = strictness
         self._extractor = extractor
-        self._lexicon = lexicon
         self._model = model
-        self._scanner = Scanner(lexicon)
-        self._judge = Judge(lexicon, self._scanner)
+        self._scanner = lexicon if isinstance(lexicon, Scanner) else Scanner(lexicon)
+        self._lexicon = self._scanner.lexicon
+        self._judge = Judge(self._lexicon, self._scanner)
         self._last: _Read | None = None
         self._telling: tuple[_Read, ...] = ()  # harmful or in doubt: a batch is judged before reviews ask about its pages
 

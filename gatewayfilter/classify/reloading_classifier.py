@@ -5,14 +5,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from hashlib import md5
 from pathlib import Path
 
 from gatewayfilter.classify.classifier import PageClassifier
 from gatewayfilter.classify.imitated_services import SERVICES_FILE, ImitatedServices
 from gatewayfilter.classify.lexicon.lexicon import Lexicon
+from gatewayfilter.classify.lexicon.scanner import Scanner
 from gatewayfilter.classify.lexicon.word_file import read_word_file
 from gatewayfilter.classify.models.linear_model import MODEL_FILE, LinearModel
 from gatewayfilter.classify.models.text_model import TEXT_MODEL_FILE, TextModel
@@ -32,6 +33,9 @@ _JUDGING = ("classify", "documents", "extraction")
 """The packages whose code decides what comes out of a page."""
 
 _CODE = Path(__file__).parents[1]
+
+_READING = threading.Lock()
+"""One thread reads words at a time: another one that needs the same takes what the first has read."""
 
 type _Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -155,17 +159,52 @@ def load_classifier(
     """Returns the classifier by the words and the models that stand in these folders; the last model of each kind counts.
 
     With `topics`, the text model of a folder decides beside the words. It withdraws no verdict in categories of which a later
-    folder has words.
+    folder has words. Classifiers of the same words share them in memory.
 
     Raises:
         ClassifyError: a file is damaged.
     """
     models = [model for folder in folders if (model := LinearModel.load(folder / MODEL_FILE))]
-    reading = _text_model(folders) if topics else None
     named = _services_file(folders)
     services = ImitatedServices.load(named) if named is not None else None
-    lexicon, model = Lexicon.load(folders), models[-1] if models else None
-    return PageClassifier(lexicon, model, extractor, rules, reading, strictness, services, remembers=remembers)
+    with _READING:
+        words = _words_of(_Folders(_digest_of(folders, topics=topics), tuple(folders), topics))
+    model = models[-1] if models else None
+    return PageClassifier(words.scanner, model, extractor, rules, words.texts, strictness, services, remembers=remembers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folders:
+    """Folders of words: the same ones as others whose files have the same contents."""
+
+    digest: bytes
+    folders: tuple[Path, ...] = field(compare=False)
+    topics: bool = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What is read of folders and never changes: more than a second of CPU time and 25 MB with the bundled words."""
+
+    scanner: Scanner
+    texts: TextModel | None
+
+
+@lru_cache(maxsize=1)
+def _words_of(given: _Folders) -> _Words:
+    return _Words(Scanner(Lexicon.load(given.folders)), _text_model(given.folders) if given.topics else None)
+
+
+def _digest_of(folders: Sequence[Path], *, topics: bool) -> bytes:
+    """Returns what names the words and text models of these folders, each file with its name and its folder's place."""
+    digest = md5(usedforsecurity=False)
+    for place, folder in enumerate(folders):
+        for path in [*sorted(folder.glob("*.toml")), *(folder.glob(TEXT_MODEL_FILE) if topics else ())]:
+            content = b""
+            with contextlib.suppress(OSError):  # whoever reads it says so
+                content = path.read_bytes()
+            digest.update(f"{place}/{path.name}/{len(content)}\0".encode(errors="surrogateescape") + content)
+    return digest.digest()
 
 
 def _services_file(folders: Sequence[Path]) -> Path | None:

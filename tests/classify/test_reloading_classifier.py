@@ -7,7 +7,7 @@ import pytest
 
 from gatewayfilter.classify import MODEL_FILE, CustomWords, Lexicon, LinearModel, ReloadingClassifier, RuleBook, RuleFolder
 from gatewayfilter.classify.models.linear_model import BITS
-from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S, judging_code, words_version
+from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S, judging_code, load_classifier, words_version
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rules import parse_rule
 from gatewayfilter.interfaces import Page
@@ -183,3 +183,21 @@ def test_code_that_judges_otherwise_is_another_version(tmp_path: Path, monkeypat
     assert len(set(digests[1:])) == 4
     monkeypatch.setattr("gatewayfilter.classify.reloading_classifier._CODE", root)
     assert words_version([tmp_path]) != of_package
+
+
+def test_classifiers_of_the_same_words_share_them(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        CustomWords(tmp_path / name).add("gambling", "lucky wheel", 9.0 if name == "three" else 8.0)
+    one, two, three = (load_classifier([tmp_path / name]) for name in ("one", "two", "three"))
+    assert one.lexicon is two.lexicon
+    assert [found.classify_page(PAGE).score for found in (one, two, three)] == [8.0, 8.0, 9.0]
+
+
+def test_words_of_other_folders_are_others(tmp_path: Path) -> None:
+    """A later folder overrides an earlier one, and its words need not be those of the text model."""
+    CustomWords(tmp_path / "one").add("gambling", "lucky wheel", 8.0)
+    CustomWords(tmp_path / "two").add("gambling", "lucky wheel", 9.0)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    assert load_classifier(folders).classify_page(PAGE).score == 9.0
+    assert load_classifier(folders[::-1]).classify_page(PAGE).score == 8.0
+    assert load_classifier(folders[:1]).classify_page(PAGE).score == 8.0

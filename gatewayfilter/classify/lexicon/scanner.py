@@ -29,10 +29,12 @@ class Scanner:
     """The compiled lexicon. Immutable; safe to share between threads.
 
     Attributes:
+        lexicon: what was compiled.
         parts: (category, phrase) → the meaning that marks this part of a combination.
     """
 
     def __init__(self, lexicon: Lexicon) -> None:
+        self.lexicon = lexicon
         self.parts: dict[tuple[str, str], Meaning] = {}
         meanings: dict[str, list[tuple[int, int, str, Meaning]]] = {_bare(phrase): [] for phrase in lexicon.exceptions}
         exceptions = len(meanings)  # they are the first patterns
