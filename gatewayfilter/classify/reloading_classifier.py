@@ -168,7 +168,7 @@ def load_classifier(
     named = _services_file(folders)
     services = ImitatedServices.load(named) if named is not None else None
     with _READING:
-        words = _words_of(_Folders(_digest_of(folders, topics=topics), tuple(folders), topics))
+        words = _words_in(folders, topics=topics)
     model = models[-1] if models else None
     return PageClassifier(words.scanner, model, extractor, rules, words.texts, strictness, services, remembers=remembers)
 
@@ -188,6 +188,15 @@ class _Words:
 
     scanner: Scanner
     texts: TextModel | None
+
+
+def _words_in(folders: Sequence[Path], *, topics: bool) -> _Words:
+    """Returns what these folders hold; what changed while it was read is not kept under its earlier name."""
+    given = _Folders(_digest_of(folders, topics=topics), tuple(folders), topics)
+    words = _words_of(given)
+    if _digest_of(folders, topics=topics) != given.digest:
+        _words_of.cache_clear()
+    return words
 
 
 @lru_cache(maxsize=1)

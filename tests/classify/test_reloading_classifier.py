@@ -1,5 +1,6 @@
 import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +202,19 @@ def test_words_of_other_folders_are_others(tmp_path: Path) -> None:
     assert load_classifier(folders).classify_page(PAGE).score == 9.0
     assert load_classifier(folders[::-1]).classify_page(PAGE).score == 8.0
     assert load_classifier(folders[:1]).classify_page(PAGE).score == 8.0
+
+
+def test_words_that_change_while_they_are_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = CustomWords(tmp_path)
+    words.add("gambling", "lucky wheel", 8.0)
+    load = Lexicon.load
+
+    def load_late(folders: Sequence[Path]) -> Lexicon:
+        words.add("gambling", "lucky wheel", 9.0)
+        return load(folders)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lexicon, "load", load_late)
+        assert load_classifier([tmp_path]).classify_page(PAGE).score == 9.0
+    words.add("gambling", "lucky wheel", 8.0)
+    assert load_classifier([tmp_path]).classify_page(PAGE).score == 8.0
