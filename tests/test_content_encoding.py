@@ -3,6 +3,7 @@
 import gzip
 import os
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -18,7 +19,7 @@ from gatewayfilter.interfaces import PassedResponse
 from gatewayfilter.store.page_spool import page_of
 from tests.case_tables import all_cases
 
-ENCODERS = {
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda body: body,
     "identity": lambda body: body,
     "gzip": gzip.compress,

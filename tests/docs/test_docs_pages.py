@@ -38,7 +38,7 @@ NO_SETTINGS = {
 ABOUT_OLD_NAMES = {"CHANGELOG.md", "configuration.md"}
 """Pages that may name settings as earlier releases called them."""
 
-every_page = pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
+every_page = all_cases("page", PAGES.values())
 
 
 def broken_links(page: MarkdownPage) -> list[str]:

@@ -2,8 +2,7 @@
 
 import ast
 import re
-
-import pytest
+from functools import cache
 
 from tests.case_tables import all_cases
 from tests.docs.markdown_pages import PAGES, ROOT
@@ -26,16 +25,16 @@ def rows(heading: str) -> list[list[str]]:
     return found[1:]
 
 
-@pytest.mark.parametrize(("file", "function"), named_tests())
+@cache
+def defined_in(file: str) -> set[str]:
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+@all_cases(("file", "function"), named_tests())
 def test_a_test_that_is_named_exists(file: str, function: str) -> None:
-    path = ROOT / file
-    assert path.exists()
-    defined = {
-        node.name
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    assert not function or function in defined
+    assert (ROOT / file).exists()
+    assert not function or function in defined_in(file)
 
 
 @all_cases(

@@ -58,7 +58,7 @@ def test_changed_lines_are_the_same(text: str) -> None:
 
 
 @needs_compiled
-@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.glob("*.txt")))
+@all_cases("name", sorted(path.name for path in SAMPLES.glob("*.txt")))
 def test_samples_are_the_same(name: str) -> None:
     text = (SAMPLES / name).read_text(encoding="utf-8")
     normal = plain_views.normal_view(text)

@@ -6,6 +6,7 @@ import pytest
 
 from gatewayfilter.crawl.render.renderer import can_render
 from gatewayfilter.documents.html.markup import read_html
+from tests.case_tables import all_cases
 from tests.documents.html.hiding_tricks import (
     FURTHER_NEED_RENDERING,
     FURTHER_PLANTS,
@@ -31,13 +32,13 @@ def reads(html: str) -> bool:
 
 
 @pytest.mark.usefixtures("each_reading")
-@pytest.mark.parametrize("name", ALL_TRICKS)
+@all_cases("name", ALL_TRICKS)
 def test_text_that_people_see_is_read(name: str) -> None:
     assert reads(GARDEN + page_of(ALL_TRICKS[name], SECRET)) is (name not in NEEDS_RENDERING | FURTHER_NEED_RENDERING)
 
 
 @pytest.mark.usefixtures("each_reading")
-@pytest.mark.parametrize("name", ALL_PLANTS)
+@all_cases("name", ALL_PLANTS)
 def test_text_that_nobody_sees_is_not_read(name: str) -> None:
     assert reads(GARDEN + page_of(ALL_PLANTS[name], SECRET)) is (name in STILL_PLANTED | FURTHER_STILL_PLANTED)
 

@@ -22,6 +22,7 @@ from gatewayfilter.documents.html import markup
 from gatewayfilter.documents.html.markup import PURE, compiled_reading
 from gatewayfilter.documents.html.tags import MAX_ATTRIBUTES, MAX_HTML, MAX_TAGS
 from gatewayfilter.documents.text_density import Block, main_run, pure_main_run, pure_split, split_by_density
+from tests.case_tables import all_cases
 from tests.classify.markup_pages import HIDING, HOSTILE, LONG, ORDINARY, characters, grammar, hiding
 
 ROOT = Path(__file__).parents[3]
@@ -58,7 +59,7 @@ def test_space_of_css_alone_stands_before_a_value(blank: str) -> None:
 
 
 @needs_compiled
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
+@all_cases("number", range(len(HOSTILE)))
 def test_hostile_pages(number: int) -> None:
     check(HOSTILE[number](3_000))
     check(HOSTILE[number](1_000) + "<p>\U0001f600")
@@ -138,7 +139,7 @@ def test_what_may_hide(attributes: str, page: str) -> None:
 
 
 @needs_compiled
-@pytest.mark.parametrize(
+@all_cases(
     ("attributes", "hides"),
     [
         ("hidden", True),
@@ -222,6 +223,7 @@ import gatewayfilter.documents.html.markup
 spec = importlib.util.spec_from_file_location("gatewayfilter.documents.html._markup", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
+from tests.case_tables import all_cases
 from tests.classify.markup_pages import HOSTILE, ORDINARY
 def steps(html):
     before = module.steps()
@@ -284,6 +286,7 @@ import gatewayfilter.documents.html.markup
 spec = importlib.util.spec_from_file_location("gatewayfilter.documents.html._markup", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
+from tests.case_tables import all_cases
 from tests.classify.markup_pages import HOSTILE, ORDINARY
 pages = [page(size) for page in HOSTILE for size in (1, 33, 65, 1_000)]
 pages += [html[:end] for html in ORDINARY for end in range(0, len(html), 3)]

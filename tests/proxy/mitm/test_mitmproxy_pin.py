@@ -46,13 +46,9 @@ def test_what_is_replaced_is_as_it_was(row: Replacement) -> None:
     assert digest(module, name) == row.digest, f"read {row.upstream} and {row.replacement} again"
 
 
-@pytest.mark.parametrize(
+@all_cases(
     ("by", "how", "module", "name", "expected"),
-    [
-        pytest.param(row.by, row.how, row.module, name, expected, id=f"{row.by}-{row.module}-{name}")
-        for row in RELIED_ON
-        for name, expected in row.digests.items()
-    ],
+    [(row.by, row.how, row.module, name, expected) for row in RELIED_ON for name, expected in row.digests.items()],
 )
 def test_what_is_relied_on_is_as_it_was(by: str, how: str, module: str, name: str, expected: str) -> None:
     assert digest(module, name) == expected, f"read {module}:{name} again: {by} {how}"

@@ -37,10 +37,7 @@ def lines_of(suffix: str) -> list[tuple[ListFormat, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("list_format", "text"),
-    [pytest.param(*case, id=f"{case[0]}-{case[1][:40]}") for suffix in SUFFIXES for case in lines_of(suffix)],
-)
+@all_cases(("list_format", "text"), [case for suffix in SUFFIXES for case in lines_of(suffix)])
 def test_a_whole_suffix_is_rejected(list_format: ListFormat, text: str) -> None:
     report = count_list(BytesIO(text.encode()), list_format)
     assert (report.accepted, report.rejected) == (0, 1), report
