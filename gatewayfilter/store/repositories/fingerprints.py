@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import batched
 from typing import Any, Final
 
-from sqlalchemy import Executable, bindparam, case, delete, func, select, update
+from sqlalchemy import Insert, bindparam, case, delete, func, select, update
 
 from gatewayfilter.model import ContentId, ContentKind, Fingerprint
 from gatewayfilter.store.sql.classification_json import as_document, from_document
@@ -79,7 +79,8 @@ class SqlFingerprintStore:
         self._found_alone = 0
 
     @cached_property
-    def _put(self) -> Executable:
+    def _put(self) -> Insert:
+        """Made when it is needed: that takes a millisecond, and most programs that open the database put nothing."""
         return upsert(self._database, FINGERPRINTS, lambda new: (_COLUMNS.judge == "") | (new.judge != ""))
 
     def find(self, content: ContentId, now: float) -> Fingerprint | None:

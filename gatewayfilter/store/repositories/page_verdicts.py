@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Executable, bindparam, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Insert, bindparam, case, delete, func, select, update
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.interfaces import HostPages
@@ -49,7 +49,8 @@ class SqlVerdictStore:
         self._sweep_in = 0
 
     @cached_property
-    def _record(self) -> Executable:
+    def _record(self) -> Insert:
+        """Made when it is needed: that takes a millisecond, and most programs that open the database record nothing."""
         return upsert(
             self._database,
             PAGE_VERDICTS,
