@@ -1,3 +1,4 @@
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -35,10 +36,10 @@ JUDGED = Classification(
 )
 
 
-@pytest.fixture(autouse=True)
-def _published(state: Path) -> None:
-    """A snapshot with one list of each kind, and a page that was judged."""
-    state.mkdir(parents=True, mode=0o700)
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with a snapshot with one list of each kind, and a page that was judged."""
+    state = tmp_path_factory.mktemp("published")
     builder = SnapshotBuilder()
     builder.add_keys(builder.add_source(Source("bad-sites", ListAction.BLOCK, "malware")), [".bad.example"])
     builder.add_keys(builder.add_source(Source("good-sites", ListAction.ALLOW)), [".good.example"])
@@ -51,6 +52,12 @@ def _published(state: Path) -> None:
     store.lists.put_learned([LEARNED])
     store.verdicts.record(LEARNED.url, JUDGED, NOW)
     store.close()
+    return state
+
+
+@pytest.fixture(autouse=True)
+def _state(state: Path, published: Path) -> None:
+    shutil.copytree(published, state)
 
 
 @pytest.mark.parametrize(
