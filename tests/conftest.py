@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from sqlalchemy import Connection
 
-from gatewayfilter.store.sql import schema_version
-from gatewayfilter.store.sql.database import Database
+from tests import quick_databases, quick_passwords, quiet_workers
+from tests.quick_passwords import full_cost
+
+__all__ = ["full_cost"]
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -32,11 +33,17 @@ BUDGET_S = 2.0
 """CPU time of a test and the processes that it waited for, fixtures left out; the load of the machine does not count."""
 _PROPERTY = "cpu_s"
 _THRESHOLDS = 20_000, 10, 10
+_NEW_DATABASES = quick_databases.install()
+quick_passwords.install()
 
 
 def _cpu_s() -> float:
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    quiet_workers.install(config)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -100,46 +107,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{cpu_s:5.1f} s {test}")
 
 
-class NewDatabases:
-    """Creates empty SQLite databases by the statements that the migrations left in the first one: a tenth of the time."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Takes back what workers and commands that an earlier test ran in this process have set: levels and filters of the log.
 
-    def __init__(self) -> None:
-        self._migrate = schema_version._migrate
-        self._statements: list[str] = []
-
-    def __call__(self, connection: Connection, database: Database, current: str) -> None:
-        if current or connection.dialect.name != "sqlite":
-            self._migrate(connection, database, current)
-        elif self._statements:
-            for statement in self._statements:
-                connection.exec_driver_sql(statement)
-        else:
-            self._migrate(connection, database, current)
-            self._statements = _statements_of(connection)
-
-
-def _statements_of(connection: Connection) -> list[str]:
-    rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid").all()
-    virtual = [f"{name}_" for name, sql in rows if sql.startswith("CREATE VIRTUAL")]
-    found = [sql for name, sql in rows if not name.startswith(("sqlite_", *virtual))]
-    (version,) = connection.exec_driver_sql("SELECT version_num FROM alembic_version").one()
-    return [*found, f"INSERT INTO alembic_version VALUES ('{version}')"]
-
-
-_NEW_DATABASES = NewDatabases()
-
-
-@pytest.fixture(autouse=True)
-def _log_as_python_starts_it() -> None:
-    """Takes back what workers and commands that an earlier test ran in this process have set: levels and filters of the log."""
+    Tests outside of tests/store create their databases quickly. A fixture would take longer than this.
+    """
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     root.filters.clear()
     logging.getLogger("mitmproxy").setLevel(logging.NOTSET)
-
-
-@pytest.fixture(autouse=True)
-def _quick_databases(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has tests outside of tests/store create their databases quickly."""
-    if "store" not in request.path.parts:
-        monkeypatch.setattr(schema_version, "_migrate", _NEW_DATABASES)
+    _NEW_DATABASES.be(quick="store" not in item.path.parts)

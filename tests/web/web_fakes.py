@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvicorn
 from fastapi import Request
@@ -62,12 +64,31 @@ class Dashboard:
     who: Always
 
 
+@cache
+def _ca_files() -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        ensure_ca(Path(folder))
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def _give_ca(folder: Path) -> None:
+    """Gives a state folder the same CA as all others of this process, unless it has one."""
+    if folder.exists():
+        ensure_ca(folder)
+    else:
+        folder.mkdir(mode=0o700, parents=True)
+        for name, content in _ca_files().items():
+            path = folder / name
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+
+
 @contextmanager
 def dashboard(data_dir: Path, identity: Identity | None = ADMIN, **options: object) -> Iterator[Dashboard]:
     """Opens a dashboard over a state folder."""
     loaded = loaded_for(data_dir, **options)
     with closing(wiring.open_store(loaded.settings)) as store:
-        ensure_ca(data_dir / "ca")
+        _give_ca(data_dir / "ca")
         services, who = WebServices(loaded, store), Always(identity)
         app = create_app(services, who)
         with TestClient(app, base_url="http://127.0.0.1:8081", follow_redirects=False, raise_server_exceptions=False) as client:
@@ -80,7 +101,7 @@ def served(data_dir: Path, identity: Identity | Accounts | None = ADMIN, **optio
     """Serves a dashboard on loopback; yields its address, as `http://127.0.0.1:41234`. With `Accounts` it has log-ins."""
     loaded = loaded_for(data_dir, **options)
     with closing(wiring.open_store(loaded.settings)) as store, socket.socket() as listener:
-        ensure_ca(data_dir / "ca")
+        _give_ca(data_dir / "ca")
         services = WebServices(loaded, store)
         authenticator = AccountAuthenticator(services.access) if isinstance(identity, Accounts) else Always(identity)
         listener.bind(("127.0.0.1", 0))

@@ -33,7 +33,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def passwords() -> Passwords:
     return Passwords()
 

@@ -155,6 +155,7 @@ def test_a_pending_log_in_ends(log_in: LogIn, accounts: Accounts, ada: Account, 
     assert log_in.with_code(asked.pending, right, HOME).status is LogInStatus.WRONG
 
 
+@pytest.mark.usefixtures("full_cost")
 def test_outdated_hashes_are_renewed(log_in: LogIn, ada: Account, store: Store) -> None:
     old = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(GOOD)
     store.accounts.change(ada.account_id, lambda now, _: replace(now, password_hash=old))
@@ -166,6 +167,7 @@ def test_outdated_hashes_are_renewed(log_in: LogIn, ada: Account, store: Store) 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("full_cost")
 def test_an_unknown_name_takes_as_long_as_a_known_one(store: Store, passwords: Passwords, ada: Account) -> None:
     log_in = LogIn(store, KEY, passwords)
     took: dict[str, list[float]] = {"ada": [], "nobody": []}

@@ -3,6 +3,8 @@ import pytest
 from gatewayfilter.errors import AccountError
 from gatewayfilter.use_cases.access.passwords import LONGEST, Passwords, check_new_password
 
+pytestmark = pytest.mark.usefixtures("full_cost")
+
 
 def test_a_hash_fits_its_password_alone(passwords: Passwords) -> None:
     made = passwords.hash("correct horse battery")
