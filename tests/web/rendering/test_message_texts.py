@@ -1,6 +1,7 @@
 """Sentences of the program in the language of the page."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from gatewayfilter.web.rendering.message_texts import MessageTexts
 from tests.web.web_fakes import VIEWER, dashboard
 
 CHINESE = {"accept-language": "zh-CN"}
+
+
+@cache
+def texts_in(language: str) -> MessageTexts:
+    return MessageTexts(language, translations(language).gettext)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +64,9 @@ CHINESE = {"accept-language": "zh-CN"}
     ],
 )
 def test_sentences(english: str, chinese: str) -> None:
-    found = MessageTexts("zh", translations("zh").gettext)(english)
+    found = texts_in("zh")(english)
     assert (found.text, found.is_english) == (chinese, english == chinese)
-    assert MessageTexts("en", translations("en").gettext)(english).text == english
+    assert texts_in("en")(english).text == english
 
 
 ROOM = Path(gatewayfilter.__file__).parent
@@ -125,7 +131,7 @@ def modules(room: str) -> list[Path]:
 
 @pytest.mark.parametrize("room", TOLD_ROOMS)
 def test_no_refusal_that_a_page_shows_is_untranslated(room: str) -> None:
-    texts = MessageTexts("zh", translations("zh").gettext)
+    texts = texts_in("zh")
     found = modules(room)
     missing = {
         (path.relative_to(ROOM).as_posix(), sentence)
@@ -152,7 +158,7 @@ def test_sentences_in_both_branches_are_found(tmp_path: Path) -> None:
 
 
 def test_actions_have_names() -> None:
-    texts = MessageTexts("zh", translations("zh").gettext)
+    texts = texts_in("zh")
     assert (texts.action("rule.added"), texts.action("x.y")) == ("添加规则", "x.y")
 
 
@@ -189,5 +195,5 @@ def test_errors_of_pages_and_of_the_api(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_noted_of_a_change_is_in_the_language(action: str, noted: str, chinese: str) -> None:
-    assert MessageTexts("zh", translations("zh").gettext).detail(noted, action) == chinese
-    assert MessageTexts("en", translations("en").gettext).detail(noted, action) == noted
+    assert texts_in("zh").detail(noted, action) == chinese
+    assert texts_in("en").detail(noted, action) == noted
