@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 from tests import quick_databases, quick_passwords, quiet_workers
+from tests.marked_files import files_of
 from tests.quick_passwords import full_cost
 
 __all__ = ["full_cost"]
@@ -32,6 +33,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 BUDGET_S = 2.0
 """CPU time of a test and the processes that it waited for, fixtures left out; the load of the machine does not count."""
 _PROPERTY = "cpu_s"
+_LONG = frozenset({"e2e", "netns", "security", "fleet", "scaleout", "processes"})
+"""Rooms whose tests start the filter or servers."""
 _THRESHOLDS = 20_000, 10, 10
 _NEW_DATABASES = quick_databases.install()
 quick_passwords.install()
@@ -73,7 +76,8 @@ def _import_by_turns(config: pytest.Config) -> None:
     if worker is None:
         return
     given = [Path(argument.partition("::")[0]) for argument in config.args]
-    files = sorted({file for path in given for file in (path.rglob("test_*.py") if path.is_dir() else [path])})
+    found = {file for path in given for file in (path.rglob("test_*.py") if path.is_dir() else [path])}
+    files = sorted(file for file in found if files_of(config.option.markexpr).may_select_of(file.absolute()))
     first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for file in files[first:] + files[:first]:
         specs = (finder.find_spec(file.stem, [str(file.parent)]) for finder in sys.meta_path)
@@ -85,6 +89,26 @@ def _import_by_turns(config: pytest.Config) -> None:
             spec.loader.exec_module(module)
         except (Exception, pytest.skip.Exception):  # noqa: BLE001  the collection meets it again, and says so
             del sys.modules[file.stem]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Passes over files none of whose tests is selected; not over one that was named."""
+    if not collection_path.match("test_*.py") or str(collection_path) in {str(Path(arg).absolute()) for arg in config.args}:
+        return None
+    return None if files_of(config.option.markexpr).may_select_of(collection_path) else True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the files first that start the filter or servers: a long one at the end would leave the other processes without work.
+
+    Those with a limit of their own are the longest. `--no-loadscope-reorder` has several processes keep this order.
+    """
+    limits: dict[Path, float] = {}
+    for item in items:
+        mark = item.get_closest_marker("timeout")
+        limits[item.path] = max(limits.get(item.path, 0.0), float(mark.args[0]) if mark is not None and mark.args else 0.0)
+    items.sort(key=lambda item: (_LONG.isdisjoint(item.path.parts), -limits[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
