@@ -108,9 +108,9 @@ def test_a_child_that_does_not_answer_is_ended(system: System) -> None:
 def test_what_a_child_cannot_do_is_raised_here(system: System) -> None:
     child = ChildProcess(idle_s=9.0)
     system.answers = [(False, MissingError("not there")), (False, "why"), (True, None)]
-    with pytest.raises(MissingError, match="^not there$"):
+    with pytest.raises(MissingError, match=r"^not there$"):
         child.run("a:f")
-    with pytest.raises(ClassifyError, match="^why$"):
+    with pytest.raises(ClassifyError, match=r"^why$"):
         child.run("a:f")
     assert child.run("a:f") is None
     assert (len(system.commands), child.running) == (1, True)
