@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from tests.proxy.proxy_fakes import Origin
-from tests.proxy.split_clients import channel
+from tests.proxy.split_clients import PATIENCE_S, channel
 
 SCRIPT = """
 import sys
@@ -38,7 +38,7 @@ def stock(state: Path, tmp_path: Path, client_tls: ssl.SSLContext) -> Iterator[i
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    for _ in range(500):
+    for _ in range(50 * PATIENCE_S):
         try:
             return await asyncio.open_connection("127.0.0.1", port)
         except ConnectionRefusedError:
