@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from gatewayfilter.store import upgrade
 from tests.e2e.e2e_gateway import GatewayProcess, Origin
 
 FILLER = "<p>" + "The path along the hedge dried slowly after the rain. " * 5 + "</p>"
@@ -74,10 +75,20 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) 
         yield running
 
 
+@pytest.fixture(scope="session")
+def _new_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("new") / "gatewayfilter.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
-    """A fresh state folder."""
-    return tmp_path / "state"
+def state(_new_database: Path, tmp_path: Path) -> Path:
+    """A state folder with nothing but a new database: a filter that makes it takes a second longer to start."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    shutil.copy(_new_database, folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -91,5 +102,5 @@ def _once_used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def used(_once_used: Path, state: Path) -> Path:
     """The state folder of a filter that has run and was stopped: a copy of one that all tests share."""
-    shutil.copytree(_once_used, state, symlinks=True)
+    shutil.copytree(_once_used, state, symlinks=True, dirs_exist_ok=True)
     return state

@@ -278,7 +278,6 @@ def test_two_filters_on_one_state_folder(pair: GatewayProcess) -> None:
 
 
 def test_no_database_and_no_snapshot(state: Path) -> None:
-    state.mkdir(mode=0o700)
     (state / "gatewayfilter.sqlite3").write_bytes(b"this is no database" * 1000)
     assert "gatewayfilter.sqlite3" in refused(GatewayProcess(state))
 
