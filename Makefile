@@ -12,8 +12,8 @@ COMPILED := $(VENV)/.compiled-stamp
 CYTHON := $(shell find gatewayfilter -name "*.pyx" -o -name "*.pxd")
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 ARGS ?=
-# The quick tests run in one process more than there are cores: a third of their time is waiting. Each file stays in one process, so that what
-# its tests share is made once; ARGS="-n 0" uses one process.
+# The tests run in one process more than there are cores: a third of their time is waiting. Each file stays in one process, so that what
+# its tests share is made once; ARGS="-n 0" uses one process. Of the slow ones, files that start the filter begin (tests/conftest.py).
 CORES := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
 
 .PHONY: help env run demo test test-all test-services check format lint types contracts bench train lock wheel clean
@@ -80,7 +80,7 @@ test: $(DEV) ## Run the tests that need no real services and are quick (ARGS="te
 
 test-all: $(DEV) ## Run all tests: network namespaces and browsers too, where the machine lets them
 	@$(BIN)/python -m pytest -m "not real and not slow and not services and not packages" $(CORES) $(ARGS) || [ $$? = 5 ]
-	@$(BIN)/python -m pytest -m "(real or slow) and not services and not packages" -n 2 --dist loadfile $(ARGS) || [ $$? = 5 ]
+	@$(BIN)/python -m pytest -m "(real or slow) and not services and not packages" $(CORES) --no-loadscope-reorder $(ARGS) || [ $$? = 5 ]
 
 check: format-check lint types contracts test-all ## All that a change must pass
 
