@@ -62,7 +62,7 @@ $(SERVICES): requirements/services.lock scripts/services/fetch scripts/services/
 services: $(SERVICES) ## Fetch Kafka and Spark, for `make test-services` (needs Java 17 and mvn)
 
 test-services: $(SERVICES) ## Run the tests against real servers: Kafka and Spark, killed and started again
-	@$(BIN)/python -m pytest -m services -p no:randomly $(ARGS)
+	@$(BIN)/python -m pytest -m services -p no:randomly -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 env: $(COMPILED) ## Make .venv with .venv/bin/gatewayfilter and nothing else
 
