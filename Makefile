@@ -134,17 +134,21 @@ lock: ## Make the hashed requirement files anew (needs uv)
 wheel: $(RUNTIME) ## Build the wheel into dist/
 	@$(BIN)/python -m hatchling build -t wheel
 
-.PHONY: dist deb test-packages
+.PHONY: dist deb packages test-packages
 dist: $(RUNTIME) ## Build the source archive, and from it the wheel, into dist/
 	@scripts/packages/build-dist $(BIN)/python
 
 deb: dist ## Build the Debian package into dist/ (needs dpkg-deb)
 	@scripts/packages/build-deb $(BIN)/python
 
-test-packages: dist deb $(DEV) ## Install the packages and use them (the Debian one as root, in a bare Debian by debootstrap)
+packages: dist deb ## Build the packages, and install them where `make test-packages` uses them
 	@scripts/packages/make-installed dist .cache/installed
 	@[ "$$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || scripts/packages/make-bare-debian .cache/bare-debian \
 	    || echo "debootstrap can make no bare Debian here: the tests of the Debian package are left out"
+
+# `PACKAGES=` uses those that were built before.
+PACKAGES ?= packages
+test-packages: $(PACKAGES) $(DEV) ## Install the packages and use them (the Debian one as root, in a bare Debian by debootstrap)
 	@$(BIN)/python -m pytest tests/packages -m packages -p no:randomly $(ARGS)
 
 .PHONY: check-image
