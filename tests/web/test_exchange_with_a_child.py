@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,7 +60,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
     made = System()
     monkeypatch.setattr(subprocess, "Popen", made.popen)
     monkeypatch.setattr(child_process, "Connection", made.connection)
-    monkeypatch.setattr(child_process.threading, "Timer", made.timer)
+    monkeypatch.setattr(threading, "Timer", made.timer)
     return made
 
 
@@ -68,10 +69,10 @@ TIMER = ("timer", 9.0, "close", True)
 
 def test_a_child_is_started_asked_and_ended(system: System) -> None:
     child = ChildProcess(timeout_s=3.0, memory=77, idle_s=9.0)
-    assert not child.running
+    running = [child.running]
     system.answers = [(True, 4), (True, 5), (True, 6), (True, 7)]
     assert child.run("a:f", 1, b=2) == 4
-    assert child.running
+    assert [*running, child.running] == [False, True]
     assert system.commands == [[sys.executable, "-m", CHILD, system.commands[0][3], "3.0", "77"]]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(int(system.commands[0][3]))

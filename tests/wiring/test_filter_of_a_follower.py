@@ -57,8 +57,8 @@ def test_keys_and_followers_are_read_from_the_folder_of_the_fleet(monkeypatch: p
     folder = storage.fleet_folder(settings)
     for name in ("KeyFile", "Members"):
         monkeypatch.setattr(fleet, name, lambda *given, name=name: (name, *given))
-    assert fleet.signing_keys(settings) == ("KeyFile", folder.signing_key)
-    assert fleet.members(settings) == ("Members", folder.followers)
+    made: list[Any] = [fleet.signing_keys(settings), fleet.members(settings)]
+    assert made == [("KeyFile", folder.signing_key), ("Members", folder.followers)]
 
 
 def test_a_new_state_folder_is_private_from_its_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         made.connector = options
         return "connector"
 
-    monkeypatch.setattr(outbound_proxies.aiohttp, "ClientSession", session)
+    monkeypatch.setattr(aiohttp, "ClientSession", session)
     monkeypatch.setattr(outbound_proxies, "MeteredConnector", connector)
     monkeypatch.setattr(outbound_proxies, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
@@ -196,7 +196,7 @@ async def test_lists_are_read_again_and_checks_go_on_whatever_fails(world: World
     times: list[Any] = [5.0 + COLLECT_S - 0.5, 5.0 + COLLECT_S]
     monkeypatch.setattr(outbound_proxies, "collect_proxies", collect)
     monkeypatch.setattr(opened, "check", check)
-    monkeypatch.setattr(outbound_proxies.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     task = asyncio.create_task(opened._keep_up())
     for _ in range(9):
         await asyncio.wait({task}, timeout=0)
