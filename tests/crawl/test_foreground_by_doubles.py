@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gatewayfilter.crawl import CrawlContext, CrawlOutcome, CrawlProgress, ForegroundCrawl, foreground
+from gatewayfilter.crawl.fetch.fetcher import PATIENCE_S
 from gatewayfilter.crawl.page_judge import Target, VisitResult
 from gatewayfilter.errors import FetchError, ForbiddenAddressError
 from gatewayfilter.interfaces import Page, Priority
@@ -39,7 +40,7 @@ class Visits:
         monkeypatch.setattr(foreground, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     async def visit(self, target: Target, *, patience_s: float) -> VisitResult:
-        assert patience_s == foreground.PATIENCE_S
+        assert patience_s == PATIENCE_S
         url = target.url.text
         self.asked.append((url, target.depth, target.priority))
         self.at_once += 1

@@ -131,9 +131,10 @@ def _likely_credentials(html: str) -> frozenset[Credential]:
         if count > MAX_FIELDS:
             is_broken = True  # perhaps one of those left
             break
-    if (asks_for_seed or is_broken) and any(word in html for word in _SEED_WORDS):
-        if asks_for_seed or _SEED_AREA.search(html, 0, MAX_HTML):
-            found.add(Credential.SEED)
+    if (asks_for_seed or is_broken) and not any(word in html for word in _SEED_WORDS):
+        return frozenset(found)
+    if asks_for_seed or (is_broken and _SEED_AREA.search(html, 0, MAX_HTML)):
+        found.add(Credential.SEED)
     return frozenset(found)
 
 
