@@ -35,8 +35,8 @@ def test_where_the_steps_lead() -> None:
         ("?u -base64", f"{GO}?u=aHR0cHM6%0ALy94LmV4YW1wbGUvYQ", "https://x.example/a"),
         ("?u -base64", f"{GO}?u=aHR0cHM6Ly94LmV4YW1wbGUvPw-", ""),
         ("?u -safebase64", f"{GO}?u=aHR0cHM6Ly94LmV4YW1wbGUvP34_", "https://x.example/?~?"),
-        ("/go[.]example/(.*)/", f"{GO}https://x.example/", ""), ("/none(.)/", GO, ""), ("/^(.*)$/", GO, ""),
-        ("-uricomponent", GO, ""), ("-uricomponent", "http://go.example/", "https://go.example/"),
+        ("/go[.]example/(.*)/", f"{GO}https://x.example/", "https://x.example/"), ("/none(.)/", GO, ""), ("/^(.*)$/", GO, ""),
+        ("-uricomponent", GO, ""), ("-uricomponent", "http://go.example/", ""),
     ):  # fmt: skip
         assert target(value, url) == found, (value, url)
 
