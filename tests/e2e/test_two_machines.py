@@ -61,7 +61,13 @@ def test_two_machines_fetch_each_page_once_and_one_that_is_killed_loses_nothing(
         sites.go.clear()
         more = [f"{url}?again" for url in sites.urls]
         assert second.cli("queue", "add", *more).returncode == 0
-        until("pages in work", lambda: len(frontier.show(1000, QueueState.LEASED)) >= len(more) // 2, 20.0)
+        of_second = {f"{url}?again" for url in judged(two, sites.urls)}  # a site stays with its crawler
+
+        def pages_in_work() -> set[str]:
+            leased = {queued.url for queued in frontier.show(1000, QueueState.LEASED)}
+            return leased & of_second if len(leased) >= len(more) // 2 else set()
+
+        until("pages in work", pages_in_work, 20.0)
         second.kill()
         killed = time.monotonic()
         sites.go.set()
