@@ -1,16 +1,16 @@
 """The check of downloads: a body is judged by its first bytes and its size while it streams, and cut where it is blocked."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from gatewayfilter.content_encoding import KNOWN, EncodingError, StreamDecoder
+from gatewayfilter.content_encoding import EncodingError, StreamDecoder
 from gatewayfilter.model import JudgeDownload, Verdict
 from gatewayfilter.urls import Url
 
 _LOOKED_AT: Final = 512
 """Decoded bytes of a body by which its type is known."""
-_MOST_ENCODINGS: Final = 8
+_NOTHING: Final = frozenset({"", "identity"})
 _PLACE: Final = re.compile(r"bytes[ \t]+(\d{1,18})-\d{1,18}/(?:\d{1,18}|\*)[ \t]*\Z", re.ASCII | re.IGNORECASE)
 
 
@@ -46,7 +46,7 @@ class CheckedDownload:
         self._begin = bytearray()
         self._sent = bytearray()
         self._looks = rules.judges_content and not _is_later_part(headers)
-        self._decoders = _decoders_of(headers) if self._looks else []
+        self._decoder = _decoder_of(headers) if self._looks else StreamDecoder("")
 
     def __call__(self, data: bytes) -> list[bytes]:
         """Returns what goes on to the client."""
@@ -72,33 +72,25 @@ class CheckedDownload:
         begin = self._begin
         self._sent += data[: _LOOKED_AT - len(self._sent)]
         try:
-            for piece in _decoded(self._decoders, data):
+            for piece in self._decoder.feed(data):
                 begin += piece[: _LOOKED_AT - len(begin)]
                 if len(begin) >= _LOOKED_AT:
                     break
         except EncodingError:  # a client that does not decode it has a file of what was sent
-            self._decoders = []
+            self._decoder = StreamDecoder("")
             begin[:] = self._sent
         if len(begin) >= _LOOKED_AT:
             self._looks = False
         return self._rules.judge_begin(self._url, self._headers, bytes(begin)) if begin else None
 
 
-def _decoders_of(headers: Mapping[str, str]) -> list[StreamDecoder]:
-    """Returns the decoders of a body, the last encoding first; none where browsers take it as it is: one encoding is unknown."""
-    names = [name.strip().lower() for name in headers.get("content-encoding", "").split(",")]
-    names = [name for name in names if name not in {"", "identity"}]
-    if len(names) > _MOST_ENCODINGS or not KNOWN.issuperset(names):
-        return []
-    return [StreamDecoder(name) for name in reversed(names)]
-
-
-def _decoded(decoders: Sequence[StreamDecoder], data: bytes) -> Iterator[bytes]:
-    if not decoders:
-        yield data
-        return
-    for piece in decoders[0].feed(data):
-        yield from _decoded(decoders[1:], piece)
+def _decoder_of(headers: Mapping[str, str]) -> StreamDecoder:
+    """Returns the decoder of a body; one that takes nothing off where browsers take it as it is: one encoding is unknown."""
+    names = [name for part in headers.get("content-encoding", "").split(",") if (name := part.strip().lower()) not in _NOTHING]
+    try:
+        return StreamDecoder(", ".join(names))
+    except EncodingError:
+        return StreamDecoder("")
 
 
 def _is_later_part(headers: Mapping[str, str]) -> bool:

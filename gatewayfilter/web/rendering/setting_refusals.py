@@ -148,6 +148,7 @@ SETTING_REFUSALS: Final = (
     _n("the body is in the unknown encoding %(text)s"),
     _n("the body is longer encoded than it may be decoded"),
     _n("the body is not in the encoding that it claims"),
+    _n("the body is encoded %(count)s times"),
     _n("the body expands to more than %(count)s times its size"),
     _n("the page took longer than %(seconds)s s or too much memory to read"),
     _n("the process that reads the page cannot be reached"),

@@ -52,6 +52,18 @@ def test_the_limit_is_exact(name: str, limit: int) -> None:
     assert decoder.truncated
 
 
+@all_cases("size", [4, 5_000])
+def test_the_limit_counts_all_pieces(size: int) -> None:
+    decoder = BoundedBody("", 2 * size)
+    assert decoder.feed(b"a" * size)
+    assert decoder.feed(b"b" * (size - 1))
+    assert decoder.feed(b"c")
+    assert not decoder.truncated
+    assert not decoder.feed(b"d")
+    assert decoder.body == b"a" * size + b"b" * (size - 1) + b"c"
+    assert decoder.truncated
+
+
 @all_cases("name", ENCODERS)
 def test_a_body_of_exactly_the_limit_is_whole(name: str) -> None:
     encoding, encode = ENCODERS[name]
@@ -72,7 +84,19 @@ def test_garbage_is_an_error_or_bounded(name: str, data: bytes) -> None:
     assert len(decoder.body) <= 10_000
 
 
-@all_cases("encoding", ["compress", "gzip, br", "x" * 1000])
+def test_no_layer_of_a_body_may_expand_without_measure() -> None:
+    bomb = gzip.compress(gzip.compress(bytes(200_000_000)), 9)
+    body = BoundedBody("gzip, gzip", 50_000_000)
+    assert not body.feed(bomb)
+    assert body.truncated
+    assert len(body.body) <= 1_048_576
+    hidden = gzip.compress(zstandard.ZstdCompressor().compress(b"") * 3_000_000)
+    body = BoundedBody("zstd, gzip", 50_000_000)
+    with pytest.raises(EncodingError, match="expands"):
+        body.feed(hidden)
+
+
+@all_cases("encoding", ["compress", "gzip, compress", "gzip,", "x" * 1000])
 def test_unknown_encodings(encoding: str) -> None:
     with pytest.raises(EncodingError, match="unknown encoding"):
         BoundedBody(encoding, 1000)
@@ -97,8 +121,8 @@ def test_a_long_body_that_compresses_well_comes_out_whole(name: str) -> None:
 def test_bombs_are_told_by_their_ratio(name: str) -> None:
     encoding, encode = ENCODERS[name]
     body = BoundedBody(encoding, 50_000_000, max_ratio=100, ratio_from=262_144)
-    with pytest.raises(EncodingError, match="more than 100 times"):
-        body.feed(encode(bytes(20_000_000)))
+    assert not body.feed(encode(bytes(20_000_000)))
+    assert body.truncated
     assert len(body.body) <= 2_000_000
 
 
@@ -129,8 +153,9 @@ def test_pieces_of_all_sizes_stand_in_their_order() -> None:
     assert body.body == b"".join(pieces), "asked twice"
 
 
-def test_a_body_in_one_piece_is_not_copied() -> None:
-    whole = bytes(100_000)
+@all_cases("size", [4_096, 100_000])
+def test_a_body_in_one_piece_is_not_copied(size: int) -> None:
+    whole = bytes(size)
     body = BoundedBody("", 1_000_000)
     assert body.feed(whole)
     assert body.body is whole
@@ -153,5 +178,24 @@ def test_small_pieces_take_no_more_than_they_hold() -> None:
 def test_a_bomb_is_one_in_whatever_pieces_it_comes(step: int) -> None:
     bomb = gzip.compress(bytes(20_000_000))
     body = BoundedBody("gzip", 2_000_000, max_ratio=100, ratio_from=262_144)
-    with pytest.raises(EncodingError, match="expands"):
-        all(body.feed(bomb[at : at + step]) for at in range(0, len(bomb), step))
+    assert not all(body.feed(bomb[at : at + step]) for at in range(0, len(bomb), step))
+    assert len(body.body) < 2_000_000
+    assert body.truncated
+
+
+def test_nothing_but_a_bomb_is_an_error() -> None:
+    body = BoundedBody("gzip", 2_000_000, max_ratio=1, ratio_from=10)
+    with pytest.raises(EncodingError, match="more than 1 times"):
+        body.feed(gzip.compress(bytes(60_000)))
+
+
+@all_cases("name", ["gzip", "zlib", "raw", "br"])
+def test_what_stands_before_damage_is_kept(name: str) -> None:
+    encoding, encode = ENCODERS[name]
+    data = random.Random(3).randbytes(200_000)
+    wire = encode(data)[:80_000] + b"\xff" * 150_000
+    body = BoundedBody(encoding, 300_000)
+    assert body.feed(wire[:50_000])
+    assert not body.feed(wire[50_000:])
+    assert body.truncated
+    assert body.body[:79_000] == data[:79_000]
