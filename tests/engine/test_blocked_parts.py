@@ -162,6 +162,14 @@ def test_a_list_of_digests_may_be_about_any_host() -> None:
     assert FilterEngine(Snapshot.from_bytes(builder.build()), off_categories=["phishing"]).decide_host(HOST).named is False
 
 
+@pytest.mark.parametrize(("action", "count"), [(BLOCK, 0), (ListAction.ALLOW, 1)])
+def test_a_list_of_digests_that_blocks_nothing_is_about_no_host(action: ListAction, count: int) -> None:
+    builder = builder_of()
+    digests = np.frombuffer(digest_of(f"{HOST}/x") * count, np.uint8).reshape(count, 16)
+    assert builder.add_digests(builder.add_source(Source("digests", action)), digests) == count
+    assert not FilterEngine(Snapshot.from_bytes(builder.build())).decide_host("any.example").named
+
+
 ADBLOCK = [
     (f"||{HOST}/ads/", True),
     ("||bank.example/ads/", True),
@@ -259,8 +267,12 @@ def test_one_of_two_pages_that_leaves_is_not_enough() -> None:
 def test_many_changes_of_one_host() -> None:
     pages = [entry(f"{HOST}/{number}") for number in range(400)]
     running = Running(builder_of(learned=pages))
-    for page in pages:
+    for page in pages[:256]:
         running.learn(page, gone=True)
+    assert running.named()
+    for page in pages[256:]:
+        running.learn(page, gone=True)
+    assert running.named(), "more than are compared: until the next snapshot"
     running.publish()
     assert not running.named()
     for page in pages:

@@ -53,6 +53,21 @@ def test_which_rule_counts(rules: list[tuple[ListAction, str, str]], *, blocked:
     assert found.decide(request).blocked is blocked
 
 
+def test_a_rule_that_is_locked_for_another_site_or_not_at_all_outranks_no_client() -> None:
+    builder = SnapshotBuilder()
+    rules = [(BLOCK, ".other.example", FLEET_LOCKED, ""), (ALLOW, ".site.example", "", ""), (ALLOW, ".site.example", FLEET, "")]
+    rules += [(BLOCK, ".site.example", "", "client:pc"), (BLOCK, ".third.example", "", "client:pc")]
+    builder.set_rules(
+        ManualRule(number, action, EntryKind.DOMAIN, pattern, group=group, scope=scope)
+        for number, (action, pattern, group, scope) in enumerate(rules, 1)
+    )
+    builder.set_policies(PolicySet.of([PC]))
+    found = FilterEngine(Snapshot.from_bytes(builder.build()))
+    for host in ("site.example", "third.example"):
+        verdict = found.decide(Request(parse_url(f"http://{host}/"), client="192.0.2.7"))
+        assert (verdict.blocked, verdict.source_list) == (True, "client:pc")
+
+
 @all_cases(("group", "words"), [(FLEET, "from the fleet's publisher"), (FLEET_LOCKED, "and locked"), ("", "")])
 def test_check_names_the_publisher(group: str, words: str) -> None:
     answers = engine((BLOCK, group, "")).explain(Request(parse_url("http://site.example/")))

@@ -41,6 +41,23 @@ def test_the_spellings(path: str, paths: list[str]) -> None:
     assert set(found) == set(paths)
 
 
+@all_cases(
+    ("query", "other"),
+    [
+        ("", False),
+        ("?", False),
+        ("?q=x", False),
+        ("?q=%c3%a9", False),
+        ("?q=%C3%A9", False),
+        ("?q=%41", True),
+        ("?q=%7a&r", True),
+    ],
+)
+def test_a_query_has_another_spelling_where_more_than_the_case_of_escapes_differs(query: str, *, other: bool) -> None:
+    for path in ("/", "/a/long/path"):
+        assert has_spellings(parse_url(f"http://h.example{path}{query}")) is other
+
+
 @given(st.text("/;.%25abcAFf?#\\ ", max_size=40))
 def test_they_are_few_other_urls_of_the_same_site(path: str) -> None:
     url = parse_url(f"http://h.example/{path}")

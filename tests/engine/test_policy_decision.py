@@ -228,6 +228,55 @@ def test_connections_are_decided_by_policy(host: str, child: HostAction, adult: 
         assert found.decide_host(host, ADULT).action is adult
 
 
+@pytest.mark.parametrize("action", UnknownAction)
+def test_unknown_pages_that_have_to_wait_or_are_blocked_are_read_by_whatever_app(action: UnknownAction) -> None:
+    found = engine(policy(unknown=action))
+    verdict = found.decide_host("x.example", CHILD)
+    waits = action in {UnknownAction.HOLD, UnknownAction.BLOCK}
+    assert (verdict.action, verdict.named, verdict.verdict.unknown) == (HostAction.INTERCEPT, waits, True)
+    assert not found.decide_host("x.example", ADULT).named
+    assert found.decide_host("bank.example", CHILD).action is HostAction.SPLICE
+    assert found.decide_host("casino.example", CHILD).action is HostAction.DENY
+
+
+def test_a_denied_connection_tells_why() -> None:
+    games = replace(BEDTIME, effect=ScheduleEffect.BLOCK_CATEGORY, target="social")
+    scheduled = engine(policy(categories={"social": CategoryAction.ALLOW}), games, now=NIGHT).decide_host("social.example", CHILD)
+    everything = engine(policy(block_all=True)).decide_host("x.example", CHILD)
+    part = engine(policy(block_all=True), rules=[rule("x.example/page", ALLOW, kind=EntryKind.URL)])
+    of_rule = engine(policy(), rules=[rule(".x.example", scope=OWN)]).decide_host("x.example", CHILD)
+    assert scheduled.verdict.detail == "bedtime blocks social"
+    assert everything.verdict.reason is Reason.POLICY
+    assert of_rule.verdict.reason is Reason.MANUAL_BLOCK
+    for denied in (scheduled, everything, of_rule):
+        assert (denied.action, denied.named, denied.because) == (HostAction.DENY, True, denied.verdict)
+    read = part.decide_host("x.example", CHILD)
+    assert (read.action, read.named, read.verdict.unknown, read.because) == (HostAction.INTERCEPT, True, True, everything.verdict)
+
+
+@pytest.mark.parametrize(
+    ("rules", "action", "unknown"),
+    [
+        ([rule(".x.example", scope=OWN)], HostAction.DENY, False),
+        ([rule(".x.example", scope=OWN), rule("x.example/a", ALLOW, OWN, EntryKind.URL)], HostAction.INTERCEPT, False),
+        ([rule(".x.example", scope=KIDS), rule("x.example/a", ALLOW, OWN, EntryKind.URL)], HostAction.INTERCEPT, False),
+        ([rule(".x.example", scope=OWN), rule("x.example/a", ALLOW, KIDS, EntryKind.URL)], HostAction.DENY, False),
+        ([rule(".x.example", ALLOW, OWN), rule(".x.example", scope=KIDS)], HostAction.INTERCEPT, False),
+        ([rule(".x.example", ALLOW, OWN)], HostAction.INTERCEPT, True),
+        ([rule("x.example/a", scope=OWN, kind=EntryKind.URL)], HostAction.INTERCEPT, True),
+        ([replace(rule(".x.example", scope=OWN), expires_at=NOON)], HostAction.INTERCEPT, None),
+        ([replace(rule(".x.example", scope=OWN), expires_at=NOON + 1)], HostAction.DENY, False),
+        ([rule(".y.example", scope=OWN)], HostAction.INTERCEPT, None),
+    ],
+)
+def test_connections_are_denied_where_no_rule_before_allows_a_part(
+    rules: list[ManualRule], action: HostAction, *, unknown: bool | None
+) -> None:
+    verdict = engine(policy(), rules=rules).decide_host("x.example", CHILD)
+    assert (verdict.action, verdict.named) == (action, unknown is not None)
+    assert verdict.verdict.unknown is (unknown is not False)
+
+
 def test_block_all_denies_connections_but_those_with_an_allowed_part() -> None:
     found = engine(
         policy(block_all=True), rules=[rule("x.example/page", ALLOW, kind=EntryKind.URL), rule(".y.example", ALLOW, OWN)]

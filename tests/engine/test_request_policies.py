@@ -8,6 +8,7 @@ import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.interfaces import RecognizedClient
 from gatewayfilter.model import (
     DEFAULT,
     Client,
@@ -25,6 +26,8 @@ from gatewayfilter.model import (
     PolicySet,
     Reason,
     Request,
+    ResourceType,
+    ResponseChange,
     Schedule,
     ScheduleEffect,
     Service,
@@ -157,6 +160,46 @@ def test_only_the_clients_of_the_policy() -> None:
     assert found.enforced_address("www.google.com", ADULT) == ""
     assert reason(found, asked.url.text, ADULT) == "allow unknown"
     assert reason(found, asked.url.text) == "block search-term"
+
+
+def test_downloads_are_judged_beside_what_rules_change() -> None:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_adblock_list(builder.add_source(Source("easy")), ["press.example##.ad", "||press.example^$removeparam=x"])
+    builder.set_policies(PolicySet.of((*PEOPLE, policy("kids", "file-types=exe", "safesearch=on"))))
+    found = FilterEngine(Snapshot.from_bytes(builder.build()), clock=lambda: NOON)
+    rules = found.request_rules(CHILD)
+    assert rules is not None
+    page = Request(parse_url("https://press.example/"), resource_type=ResourceType.DOCUMENT, client=CHILD)
+    headers = {"content-type": "text/html"}
+    both, rule_alone = found.change_response(page, 200, headers), found.change_response(replace(page, client=ADULT), 200, headers)
+    assert both is not None
+    assert rule_alone is not None
+    assert rule_alone.downloads is None
+    assert both == replace(rule_alone, downloads=rules.downloads)
+    other = found.change_response(replace(page, url=parse_url("https://x.example/")), 200, headers)
+    assert other == ResponseChange(downloads=rules.downloads)
+    changed = found.change_request(replace(page, url=parse_url("https://press.example/?x=1")))
+    assert changed is not None
+    assert (changed.enforced, changed.url) == (None, "https://press.example/")
+    search = found.change_request(replace(page, url=parse_url("https://www.bing.com/search?q=a")))
+    assert search is not None
+    assert search.enforced == found.enforced(replace(page, url=parse_url("https://www.bing.com/"))) is not None
+
+
+def test_connections_end_at_an_address_where_the_policy_has_one() -> None:
+    found = engine(policy("kids", "safesearch=on"))
+    assert found.enforced_address("WWW.google.com.", CHILD) == "forcesafesearch.google.com"
+    assert found.enforced_address("x.example", CHILD) == found.enforced_address("no host", CHILD) == ""
+    assert FilterEngine(Snapshot.from_bytes(SnapshotBuilder().build())).enforced_address("www.google.com", CHILD) == ""
+
+
+def test_clients_are_recognized() -> None:
+    found = engine(policy("kids", "safesearch=on"))
+    assert found.recognize(CHILD) == RecognizedClient("child", ("client:child", "group:kids", ""))
+    stranger = found.recognize("192.0.2.9")
+    assert (stranger.name, stranger.scopes[-1]) == ("", "")
+    none = engine(policy("kids", "safesearch=on"), replace(Policy(DEFAULT), takes_requests=False))
+    assert not none.recognize("192.0.2.9").requests
 
 
 def test_a_schedule_puts_any_of_them_in_force_and_a_nearer_policy_outranks_a_farther_one() -> None:

@@ -284,15 +284,15 @@ class AdblockBuilder:
 def _pack_network(columns: RuleColumns) -> list[bytes]:
     planner = Planner(columns)
     masks = columns.masks
-    kinds = (
-        [number for number, mask in enumerate(masks) if not mask & EXCEPTION],
-        [number for number, mask in enumerate(masks) if mask & EXCEPTION],
-        [number for number, mask in enumerate(masks) if mask & IMPORTANT and not mask & EXCEPTION],
-    )
-    sections = pack_rules(columns)
-    for numbers, per_host in zip(kinds, (RULES_PER_HOST, EXCEPTIONS_PER_HOST, RULES_PER_HOST), strict=True):
-        sections += pack_index(planner.plan(numbers, per_host))
-    return sections
+    blocks = [number for number, mask in enumerate(masks) if not mask & EXCEPTION]
+    exceptions = [number for number, mask in enumerate(masks) if mask & EXCEPTION]
+    important = [number for number in blocks if masks[number] & IMPORTANT]
+    return [
+        *pack_rules(columns),
+        *pack_index(planner.plan(blocks, RULES_PER_HOST)),
+        *pack_index(planner.plan(exceptions, EXCEPTIONS_PER_HOST)),
+        *pack_index(planner.plan(important, RULES_PER_HOST)),
+    ]
 
 
 def _pack_effects(columns: RuleColumns) -> list[bytes]:

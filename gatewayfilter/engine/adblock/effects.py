@@ -76,8 +76,7 @@ class AdblockEffects:
 
     def prepare(self, off: frozenset[int]) -> None:
         """Compiles what every page needs with these lists off; takes milliseconds, once."""
-        if self._cosmetics:
-            self._cosmetics.prepare(off)
+        self._cosmetics.prepare(off)
         for kind in (ResourceType.DOCUMENT, ResourceType.SUBDOCUMENT, ResourceType.SCRIPT, ResourceType.XMLHTTPREQUEST):
             request = Request(_NOWHERE, _NOWHERE, kind)
             for group in Group:
@@ -179,10 +178,10 @@ class AdblockEffects:
                 stub = read_stub(block.value)[0] if block.value else ""
                 return ResponseChange(rules=(_applied(block, names),)), block.match, stub
             rules = _in_force(rule for rule in found if rule.modifier != "response")
-        change = _response_change(rules, names) if rules else None
+        change = _response_change(rules, names) if rules else _NO_CHANGE
         if request.resource_type in _PAGE_TYPES and self._cosmetics:
-            change = self._dress(change or _NO_CHANGE, request, names, off, html=has_body and is_html(headers))
-        return None if change is None or change is _NO_CHANGE or change == _NO_CHANGE else (change, None, "")
+            change = self._dress(change, request, names, off, html=has_body and is_html(headers))
+        return None if change is _NO_CHANGE or change == _NO_CHANGE else (change, None, "")
 
     def _dress(
         self, change: ResponseChange, request: Request, names: Sequence[str], off: frozenset[int], *, html: bool

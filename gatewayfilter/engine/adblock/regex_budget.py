@@ -6,7 +6,6 @@ sum of the bounds is the maximum cost of a request.
 
 from gatewayfilter.engine.adblock.syntax.removeparam import split_flags
 from gatewayfilter.engine.adblock.syntax.rule import HostSet, NetworkRule
-from gatewayfilter.errors import RuleError
 from gatewayfilter.safe_regex.cost_guard import guard_regex
 
 LIST_STEPS = 150_000_000
@@ -34,8 +33,6 @@ class RegexBudget:
     def refusal(self, rule: NetworkRule) -> str:
         """Returns why a rule is refused; "" when it is accepted, and its cost is deducted."""
         steps = steps_of(rule)
-        if not steps:
-            return ""
         if steps > self._left_of_list:
             return "the regular expressions of the list cost too much together"
         if steps > self._left:
@@ -67,9 +64,4 @@ def _steps_on_hosts(hosts: HostSet) -> int:
 
 def _steps_of_value(value: str) -> int:
     expression = split_flags(value)
-    if expression is None:
-        return 0
-    try:
-        return guard_regex(expression[0], match_case=not expression[1]).steps()
-    except RuleError:
-        return 0  # the rule is not valid
+    return 0 if expression is None else guard_regex(expression[0], match_case=not expression[1]).steps()

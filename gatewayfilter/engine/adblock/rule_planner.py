@@ -11,7 +11,7 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from gatewayfilter.engine.adblock.index.pattern import PatternShape
 from gatewayfilter.engine.adblock.index.rule_index import IndexPlan
-from gatewayfilter.engine.adblock.index.rule_table import NEEDS_TEST, PLAIN_RULE, RuleColumns
+from gatewayfilter.engine.adblock.index.rule_table import NEEDS_TEST, PLAIN_RULE, PLAIN_SHAPE, RuleColumns
 from gatewayfilter.engine.adblock.syntax.rule import NO_CONDITIONS
 
 RULES_PER_HOST = 4
@@ -127,19 +127,13 @@ def _score_literals(columns: RuleColumns) -> dict[str, float]:
 
     Source: [ad-traffic §2.1]: a keyword "as unique in the whole rule set as possible". Deviation: of any length.
     """
-    shapes = [shape for rule, shape in zip(columns.rules, columns.shapes, strict=True) if rule is not PLAIN_RULE]
+    shapes = [shape for shape in columns.shapes if shape is not PLAIN_SHAPE]
     literals = sorted({literal[:LITERAL_LENGTH] for shape in shapes if not shape.is_host for literal in shape.literals})
-    if not literals:
-        return {}
     plain = (host for rule, host in zip(columns.rules, columns.hosts, strict=True) if rule is PLAIN_RULE)
     haystack = "\n".join(chain(plain, chain.from_iterable(shape.literals for shape in shapes))).encode()
     # Four hits of five are of single characters, which are counted without an automaton.
     octets = np.bincount(np.frombuffer(haystack, np.uint8), minlength=256).tolist()
-    counts = {
-        literal: octets[ord(literal)] if literal.isascii() else haystack.count(literal.encode())
-        for literal in literals
-        if len(literal) == 1
-    }
+    counts = {literal: octets[ord(literal)] for literal in literals if len(literal) == 1}  # all literals are of ASCII
     longer = [literal for literal in literals if len(literal) > 1]
     automaton = BytesAhoCorasick([literal.encode() for literal in longer], implementation=Implementation.ContiguousNFA)
     hits = Counter(map(itemgetter(0), automaton.find_matches_as_indexes(haystack, overlapping=True)))

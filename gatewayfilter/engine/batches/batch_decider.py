@@ -153,7 +153,7 @@ class BatchDecider:
         urls = batch.urls
         canonical = np.array([is_canonical(name) for name in urls.names] + [False], np.bool_)
         short_page = np.array([page is None or len(page.text) <= LONGEST_PAGE for page in batch.pages.values], np.bool_)
-        plain = canonical[urls.heads] & short_page[batch.pages.numbers] & (np.diff(urls.starts) <= LONGEST)
+        plain = canonical[urls.heads] & short_page[batch.pages.numbers] & (np.diff(urls.starts) <= LONGEST + 1)
         if urls.digests is None:
             return np.flatnonzero(plain)
         rows = np.flatnonzero(plain & (urls.flags & OTHER_KEY == 0))
@@ -307,5 +307,5 @@ def _in_parts(starts: NDArray[np.int64], rows: NDArray[np.int64]) -> list[slice]
     begins = starts[rows]
     cuts = [0]
     while cuts[-1] < len(rows):
-        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(begins, begins[cuts[-1]] + _TOGETHER))))
+        cuts.append(int(np.searchsorted(begins, begins[cuts[-1]] + _TOGETHER)))
     return [slice(begin, end) for begin, end in pairwise(cuts)]

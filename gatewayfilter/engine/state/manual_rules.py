@@ -176,7 +176,7 @@ _NO_SCOPES: Mapping[str, "ManualRules"] = MappingProxyType({})
 def hosts_of_prefixes(url: Url) -> tuple[str, ...]:
     """Returns the hosts of prefix entries that may cover a URL: its own, and without a leading `www.`."""
     host = url.host
-    return (host, host[4:]) if host.startswith("www.") and len(host) > 4 else (host,)
+    return (host, host[4:]) if host.startswith("www.") else (host,)
 
 
 def netloc_of(host: str, url: Url) -> str:

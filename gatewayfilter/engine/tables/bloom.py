@@ -53,7 +53,7 @@ def optimal_size(count: int, error_rate: float) -> tuple[int, int]:
     bits = math.ceil(count * math.log2(1 / error_rate) / math.log(2))
     bits = max(_LEAST_BITS, -(-bits // 8) * 8)
     positions = max(1, round(bits / max(count, 1) * math.log(2)))
-    return bits, min(positions, max(1, math.ceil(math.log2(1 / error_rate))))
+    return bits, min(positions, math.ceil(math.log2(1 / error_rate)))
 
 
 def build_bloom(digests: NDArray[np.uint8], error_rate: float) -> bytes:

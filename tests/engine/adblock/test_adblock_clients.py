@@ -1,11 +1,14 @@
 """`$client` and `$ctag`: rules that hold for some clients, by name, address, network and group."""
 
+from ipaddress import ip_network
+
 import pytest
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
 from gatewayfilter.engine.adblock.syntax.client_option import read_clients, read_tags
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
+from gatewayfilter.engine.adblock.syntax.rule import ClientSet
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import RuleError
@@ -80,17 +83,32 @@ def test_only_blocks_and_exceptions_are_limited_to_clients() -> None:
     assert not exception.modifier
 
 
-@all_cases("value", ["", "a|", "|", "'open", "~", "a|'b'c", "'b'xc", "x" * 3 + "|" * 3])
-def test_what_cannot_be_read_is_refused(value: str) -> None:
-    with pytest.raises(RuleError):
-        read_clients(value)
-    with pytest.raises(RuleError):
-        read_tags(value)
+@all_cases(
+    ("value", "why"),
+    [
+        *((value, "empty client") for value in ("", "a|", "|", "~", "''", "x" * 3 + "|" * 3)),
+        *((value, "with | between them") for value in ("'open", "a|'b'c", "'b'xc")),
+    ],
+)
+def test_what_cannot_be_read_is_refused(value: str, why: str) -> None:
+    for read in (read_clients, read_tags):
+        with pytest.raises(RuleError, match=why):
+            read(value)
 
 
 def test_many_clients_are_bounded() -> None:
-    with pytest.raises(RuleError):
-        read_clients("|".join(f"c{number}" for number in range(5000)))
+    names = [f"c{number}" for number in range(1_001)]
+    assert read_clients("|".join(names[:1_000])) == (ClientSet(frozenset(names[:1_000])), ClientSet())
+    for read in (read_clients, read_tags):
+        with pytest.raises(RuleError, match="too many clients"):
+            read("|".join(names))
+
+
+def test_names_addresses_and_networks_are_told_apart() -> None:
+    included, excluded = read_clients("2001:DB8:0::1|10.0.0.7/24|~ 10.0.0.9 |~fd00::/8|a/b|~'10.0.0.8'|10.0.0.300")
+    assert included == ClientSet(frozenset({"a/b", "10.0.0.300"}), frozenset({"2001:db8::1"}), (ip_network("10.0.0.0/24"),))
+    assert excluded == ClientSet(frozenset(), frozenset({"10.0.0.9", "10.0.0.8"}), (ip_network("fd00::/8"),))
+    assert read_tags("a|~b|'c|d'") == (frozenset({"a", "c|d"}), frozenset({"b"}))
 
 
 @all_cases(

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.effects import AdblockEffects
 from gatewayfilter.engine.adblock.index import cosmetic_index as index_module
-from gatewayfilter.engine.adblock.syntax.cosmetic_rule import Effect, read_cosmetic
+from gatewayfilter.engine.adblock.index.sections import SectionReader, pack_numbers, pack_sections
+from gatewayfilter.engine.adblock.syntax.cosmetic_rule import MAX_BODY, Effect, read_cosmetic
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
-from gatewayfilter.errors import RuleError, UnsupportedError
+from gatewayfilter.errors import RuleError, SnapshotError, UnsupportedError
 from gatewayfilter.model import Request, ResourceType, ResponseChange
 from gatewayfilter.urls import parse_url
 from tests.case_tables import all_cases
@@ -240,6 +241,8 @@ def test_headers_are_left_out() -> None:
         ("##.a:style(top: 0)", "a style for every site"),
         ("##^.a", "a removal on every site"),
         ('example.com$$div[tag-content="x"]', "$$ with special attributes"),
+        ('example.com$$script.a[tag-content="x"]', "$$ with special attributes"),
+        ('example.com$$script[tag-content="x"].a', "$$ with special attributes"),
         ('example.com$$script[tag-content="x"][max-length="9"]', "$$ with special attributes"),
         ("[$path=/x]example.com##.a", "[$…]"),
     ],
@@ -252,7 +255,21 @@ def test_what_a_proxy_cannot_do_is_counted_by_name(line: str, name: str) -> None
 
 
 @all_cases(
-    "line", ["example.com##", "##.a,", "a b##.x", "example.com##.a{", "exa mple.com##.a", "##.a}b{c", "example.com#$#.a", "##..x"]
+    "line",
+    [
+        *(
+            "example.com##",
+            "##.a,",
+            "a b##.x",
+            "example.com##.a{",
+            "exa mple.com##.a",
+            "##.a}b{c",
+            "example.com#$#.a",
+            "##..x",
+            "//##.a",
+        ),
+        *("example.com##^script:has-text()", "example.com##^script:has-text(/(/)", "example.com##^div:has-text(/(/)"),
+    ],
 )
 def test_what_is_not_valid_is_rejected(line: str) -> None:
     assert parse_line(line).kind is LineKind.REJECTED
@@ -323,6 +340,23 @@ def test_rules_are_named() -> None:
     ]
 
 
+@all_cases(
+    ("exceptions", "headers", "named"),
+    [
+        ([], HTML, [0, 1, 2]),
+        (["@@||example.com^$elemhide"], HTML, [1, 2]),
+        (["@@||example.com^$specifichide"], HTML, [1, 2]),
+        (["@@||example.com^$generichide"], HTML, [0, 1, 2]),
+        ([], {}, [1]),
+        (["@@||example.com^$elemhide"], {}, [1]),
+    ],
+)
+def test_rules_without_effect_are_not_named(exceptions: list[str], headers: dict[str, str], named: list[int]) -> None:
+    rules = ["example.com##.a", "example.com##^responseheader(refresh)", "example.com##^script:has-text(x)"]
+    change = dressed([*rules, *exceptions], headers=headers)
+    assert sorted(rule.rule for rule in change.rules) == sorted(rules[number] for number in named)
+
+
 LINES = st.text(alphabet="ab.#@$?%^~*,|/:=[](){}\"' +\\-jsé!<>", max_size=40)
 
 
@@ -348,6 +382,35 @@ def test_found_by_index_equals_tried_one_by_one(hosts: list[str]) -> None:
     for host in ("a.com", "b.a.com", "x.b.a.com", "c.org", "d.net"):
         expected = {".x"} if index_module.works_on(rule, host) else set()
         assert hidden([f"{','.join(hosts)}##.x"], f"https://{host}/") == expected
+
+
+def test_a_form_with_numbers_of_another_length_is_refused() -> None:
+    lines = ["##.a", "example.com##.b", "#@#.c", "##.d:has(.e)"]
+    records = [index_module.CosmeticRecord(read_cosmetic(line), line, 0, number) for number, line in enumerate(lines)]
+    sections = index_module.pack_cosmetics(records)
+    for place in range(len(sections)):
+        changed = [*sections]
+        changed[place] += pack_numbers([0])
+        reader = SectionReader(memoryview(pack_sections(changed)))
+        if place in {8, 9}:  # the rules without hosts, however many
+            index_module.CosmeticIndex(reader)
+            continue
+        with pytest.raises(SnapshotError, match="damaged"):
+            index_module.CosmeticIndex(reader)
+    for place in (1, 13, 16):  # where texts and lists begin
+        changed = [*sections]
+        changed[place] = b""
+        with pytest.raises(SnapshotError, match="damaged"):
+            index_module.CosmeticIndex(SectionReader(memoryview(pack_sections(changed))))
+
+
+def test_what_follows_the_mark_is_bounded() -> None:
+    for begin, end in (("a.org##^script:has-text(", ")"), ('a.org$$script[tag-content="', '"]')):
+        body_begins = begin.rindex("script") - begin.count("^")
+        longest = "x" * (MAX_BODY - len(begin) + body_begins - len(end))
+        assert read_cosmetic(f"{begin}{longest}{end}").text == longest
+        with pytest.raises(RuleError, match=f"longer than {MAX_BODY} characters"):
+            read_cosmetic(f"{begin}{longest}x{end}")
 
 
 @all_cases(

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewayfilter.engine.adblock.effects import MAX_POLICIES
 from gatewayfilter.engine.adblock.syntax.response_conditions import address_test, header_test
 from gatewayfilter.engine.adblock.syntax.script_removal import ScriptRemoval
 from gatewayfilter.engine.filter_engine import FilterEngine
@@ -79,6 +80,16 @@ def test_permissions() -> None:
     assert [rule.modifier for rule in change.rules] == ["permissions", "permissions"]
 
 
+def test_the_policies_of_a_response_are_bounded() -> None:
+    rules = [f"||example.com^$csp=a{number}" for number in range(MAX_POLICIES - 2)]
+    rules += [f"||example.com^$permissions=b{number}=()" for number in range(2)]
+    refused = ["||example.com^$csp=z", "||example.com^$permissions=z=()", "||example.com^$removeheader=refresh"]
+    change = answer([*rules, *refused])
+    assert change is not None
+    assert (len(change.csp), len(change.permissions), change.remove_headers) == (MAX_POLICIES - 2, 2, ("refresh",))
+    assert [rule.rule for rule in change.rules] == [*rules, refused[2]]
+
+
 @all_cases(
     ("value", "headers", "holds"),
     [
@@ -93,6 +104,8 @@ def test_permissions() -> None:
         (r"etag:/^W\/\"[0-9a-f]{4}\"$/", {"etag": 'W/"12ab"'}, True),
         (r"etag:/^W\/\"[0-9a-f]{4}\"$/", {"etag": 'W/"12AB"'}, False),
         (r"etag:/^W\/\"[0-9a-f]{4}\"$/i", {"etag": 'w/"12AB"'}, True),
+        ("etag:/^(W+)+$/", {"etag": "WW"}, True),
+        ("etag:/^(W+)+$/", {"etag": "W\udc80"}, False),
         ("etag:~/^W/", {"etag": "x"}, True),
         ("etag:~/^W/", {"etag": "W"}, False),
         ("etag:/^W/", {}, False),
@@ -247,6 +260,8 @@ def test_no_replacement_raises_anything_else(value: str, text: str) -> None:
         ("ads", "<script>ads", "<script>ads"),
         ("/ad[sx]/", "<script>adx</script>", ""),
         ("/AD[sx]/i", "<script>adx</script>", ""),
+        ("/ad[sx]/", "<script>adx\ud800</script>", "<script>adx\ud800</script>"),
+        ("/b/\nad", "<script>ad</script><script>bad</script>", "<script>ad</script>"),
         ("a\nb", "<script>ab</script><script>a</script>", "<script>a</script>"),
     ],
 )
@@ -268,6 +283,11 @@ def test_a_badfilter_counts_only_while_its_list_is_on() -> None:
     lists = ["||example.com^$csp=x"], ["||example.com^$csp=x,badfilter"]
     assert engine_of(*lists).change_response(asked(PAGE), 200, HTML) is None
     assert engine_of(*lists, off=("category1",)).change_response(asked(PAGE), 200, HTML) is not None
+    for rule in ("||example.com^$removeheader=request:dnt", "$removeparam=a", "||example.com^$urlskip=?u"):
+        request = asked(f"{PAGE}?a=1&u=https://x.example/")
+        lists = [rule], [f"{rule},badfilter"]
+        assert engine_of(*lists).change_request(request) is None
+        assert engine_of(*lists, off=("category1",)).change_request(request) is not None
 
 
 def test_the_engine_names_the_stub_of_what_it_blocks() -> None:

@@ -73,6 +73,16 @@ def test_lists_that_are_off_do_not_count() -> None:
     assert winner(99) == 3
 
 
+def test_an_exception_counts_wherever_its_list_stands() -> None:
+    lists = (["@@||example.com^"], ["||example.com^"], ["||other.test^"])
+    for place in range(3):
+        matcher = AdblockMatcher(compiled(*lists[place:], *lists[:place]))
+        exception, block, other = ((number - place) % 3 for number in range(3))
+        for off, source in ((set(), exception), ({other}, exception), ({exception}, block), ({block}, None)):
+            match = matcher.match(ADS, frozenset(off))
+            assert (match and match.source) == source
+
+
 def test_a_badfilter_counts_only_while_its_list_is_on() -> None:
     matcher = AdblockMatcher(compiled(["||example.com^"], ["||example.com^$badfilter"]))
     assert matcher.match(ADS) is None

@@ -18,6 +18,7 @@ def test_hosts_that_a_pattern_requires() -> None:
         ("||google.*", ["google.*"]), ("google.*/x", ["google.*"]), ("x.google.*/x", ["x.google.*"]), ("||a*b.*", ["b.*"]),
         ("||a.b.*", ["a.b.*"]), ("||*.x.*", ["x.*"]), ("||name", ["name.*"]), ("https://name", ["name.*"]), ("||.name", []),
         ("||a.b.example", ["a.b.example", "a.b.example.*"]), ("|a.b.example", ["b.example"]), ("||name.", []), ("||a.b.", []),
+        ("||name.b", ["name.b", "name.b.*"]), ("||name-", []),
         ("https://a.example", ["a.example", "a.example.*"]),
         ("||[2001:db8::1]/", ["[2001:db8::1]"]), ("||[abc]", []), ("||127.0.0.1^", ["127.0.0.1"]),
         ("|name", []), ("name", []), ("/ads/*", []), ("*", []), ("", []),

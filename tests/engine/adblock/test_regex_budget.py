@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayfilter.engine.adblock import regex_budget
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index.pattern import LONG, compile_pattern
 from gatewayfilter.engine.adblock.matcher import AdblockMatcher
@@ -37,6 +38,30 @@ def test_the_expressions_of_one_list_have_a_bound_together() -> None:
     assert report.accepted > 1  # the first of them, and what is no expression
     least = min(steps_of(parse_line(line).rules[0]) for line in lines)
     assert (report.accepted - 1) * least <= LIST_STEPS
+
+
+def test_budgets_are_spent_to_the_last_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, plain = (parse_line(line).rules[0] for line in ("/a(b+)+c/", "||a.test^$domain=b.test"))
+    monkeypatch.setattr(regex_budget, "LIST_STEPS", 2 * steps_of(rule))
+    monkeypatch.setattr(regex_budget, "ALL_STEPS", 3 * steps_of(rule))
+    budget = regex_budget.RegexBudget()
+    too_much = "the regular expressions of {} cost too much together"
+    assert [budget.refusal(rule) for _ in range(3)] == ["", "", too_much.format("the list")]
+    budget.begin_list()
+    assert [budget.refusal(rule) for _ in range(3)] == ["", *[too_much.format("all lists")] * 2]
+    assert budget.refusal(plain) == ""
+
+
+def test_the_expressions_of_a_rule_are_added_up() -> None:
+    whole, host = guard_regex("(a+)+b"), guard_regex("^(a+)+$")
+    for line, steps in (
+        ("/(a+)+b/", whole.steps()), ("||e.test^$header=x:/(a+)+b/", whole.steps()), ("||e.test^$header=x", 0),
+        ("||e.test^$header=x: ~/(a+)+b/", whole.steps()), ("||e.test^$removeparam=~/(a+)+b/", whole.steps()),
+        ("||e.test^$domain=/^(a+)+$/", host.steps(253)), ("||e.test^$domain=/^(a+)+$/|~/^(a+)+$/", 2 * host.steps(253)),
+        ("||e.test^$to=/^(a+)+$/,denyallow=/^(a+)+$/", 2 * host.steps(253)), ("||e.test^$removeparam=a", 0), ("||e.test^", 0),
+        ("/(a+)+b/$header=x:/(a+)+b/,ipaddress=/(a+)+b/,domain=/^(a+)+$/", 3 * whole.steps() + host.steps(253)),
+    ):  # fmt: skip
+        assert steps_of(parse_line(line).rules[0]) == steps, line
 
 
 @pytest.mark.slow
@@ -94,7 +119,17 @@ def test_padding_does_not_open_a_page_that_an_expression_blocks() -> None:
 
 
 def test_what_looks_around_and_backtracks_is_tried_on_short_urls_alone() -> None:
-    assert guard_regex("^a.*b.*c(?!d)").max_length <= LONG
+    longest = guard_regex("^a.*b.*c(?!d)").max_length
+    assert longest < LONG
+    test = compile_pattern(parse_line("/^a.*b.*c(?!d)/").rules[0])
+    for size, expected in ((longest, True), (longest + 1, False), (LONG, False), (LONG + 1, False)):
+        assert test(f"a{'x' * (size - 3)}bc", 0, 1) is expected
+
+
+def test_what_is_longer_than_any_url_matches_no_expression() -> None:
+    test = compile_pattern(parse_line("/ads.*banner/").rules[0])
+    for size, expected in ((LONG, True), (LONG + 1, True), (MAX_URL_LENGTH, True), (MAX_URL_LENGTH + 1, False)):
+        assert test(f"ads{'x' * (size - 9)}banner", 0, 1) is expected
 
 
 def test_of_a_long_url_an_expression_is_asked_once() -> None:

@@ -4,7 +4,7 @@ import time
 
 from gatewayfilter.engine.policies.request_rules import request_rules
 from gatewayfilter.engine.policies.search_sites import SITES, host_rules
-from gatewayfilter.engine.policies.search_terms import SearchTerms, searched_json, searched_texts
+from gatewayfilter.engine.policies.search_terms import LONGEST_TEXT, MOST_TEXTS, SearchTerms, searched_json, searched_texts
 from gatewayfilter.model import Request, SearchEngine, YouTubeMode
 from gatewayfilter.urls import canonical_host, parse_url
 from tests.case_tables import all_cases
@@ -40,6 +40,11 @@ def test_terms(text: str, term: str) -> None:
     assert TERMS.find(text) == term
 
 
+def test_numbers_are_no_letters_in_disguise() -> None:
+    terms = SearchTerms(["is", "boss 7"])
+    assert [terms.find(text) for text in ("15", "i5", "1s", "b055 7", "boss t")] == ["", "is", "is", "boss 7", ""]
+
+
 def test_a_term_without_letters_matches_nothing() -> None:
     assert not SearchTerms(["!!!", "\u200b"]).find("!!! \u200b what")
 
@@ -50,6 +55,45 @@ def test_long_texts_and_many_terms_take_bounded_time() -> None:
     for text in ("a " * 100_000, "\u0301" * 1_000_000, "赌" * 1_000_000, "ab" * 500_000):
         terms.find(text)
     assert time.process_time() - began < 1
+
+
+def test_texts_that_are_too_many_or_too_long_are_not_read() -> None:
+    terms = SearchTerms(["casino"])
+    assert terms.find_any(["a"] * MOST_TEXTS) == ""
+    assert terms.find_any(["a"] * (MOST_TEXTS + 1)) is None
+    assert terms.find_any(["a"] * (MOST_TEXTS - 1) + ["casino"]) == "casino"
+    assert terms.find_any(["a" * (LONGEST_TEXT - 1)]) == ""
+    assert terms.find_any(["a" * LONGEST_TEXT]) is None
+    assert terms.find_any([]) == ""
+
+
+@all_cases(
+    ("text", "term"),
+    [
+        ("c a s i n o", "casino"),
+        ("free c a s i n o", "casino"),
+        ("c a s i n o free", "casino"),
+        ("x c a s i n o s", "casino"),
+        ("ca s i n o", ""),
+        ("p l a y", "play"),
+        ("p l a", ""),
+        ("s e x", ""),  # too short: initials are no word
+        ("a s e x b", ""),
+        ("s e x play", "play"),
+        ("big w i n s", ""),  # of several words
+    ],
+)
+def test_words_that_are_spelled_out_are_found(text: str, term: str) -> None:
+    assert SearchTerms(["casino", "play", "sex", "big win"]).find(text) == term
+
+
+def test_the_first_term_of_a_text_is_found() -> None:
+    terms = SearchTerms(["big win", "win", "big", "bigger win"])
+    assert terms.find("a big win") == "big win"
+    assert terms.find("a big loss") == "big"
+    assert terms.find("bigger loss, win") == "win"
+    assert terms.find("a bigger") == ""
+    assert terms.find("b1g l0ss") == "big"
 
 
 SITE_OF = {host: rules.searched for host, rules in host_rules(frozenset(), YouTubeMode.OFF, searched=True).items()}

@@ -229,7 +229,10 @@ def test_a_quota_of_a_category_lifts_its_lists_until_it_is_used_up() -> None:
     assert outcome(found, "arcade.example") == outcome(found, "blocks.example")[:5] + " policy"
     now[0] += 60
     assert outcome(found, "arcade.example") == outcome(found, "blocks.example") == "block quota"
-    assert found.decide_host("arcade.example", CHILD).verdict.reason is Reason.QUOTA
+    denied = found.decide_host("arcade.example", CHILD)
+    assert (denied.action, denied.verdict.reason, denied.named, denied.because) == (
+        HostAction.DENY, Reason.QUOTA, True, denied.verdict,
+    )  # fmt: skip
     now[0] = MIDNIGHT
     assert outcome(found, "arcade.example") == "allow policy"
 

@@ -1,11 +1,11 @@
 """Windows of the wall clock as instants: time zones, midnight, skipped and repeated hours."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from gatewayfilter.engine.policies.time_windows import Interval, find_zone, intervals_of
+from gatewayfilter.engine.policies.time_windows import Interval, day_at, find_zone, intervals_of, zone_of
 from gatewayfilter.errors import PolicyError
 from gatewayfilter.model import Schedule, ScheduleEffect, Window
 from tests.case_tables import all_cases
@@ -91,10 +91,42 @@ def test_the_whole_day() -> None:
     ]
 
 
+def test_a_window_that_ends_as_it_begins_is_a_day_long() -> None:
+    assert intervals("UTC", "08:00-08:00", "2026-05-04T08:00", weekdays="0") == [
+        Interval(instant("2026-05-04T08:00+00:00"), instant("2026-05-05T08:00+00:00"))
+    ]
+
+
 @all_cases("name", ["", "Mars/Base", "../etc/passwd", "Europe", "Europe/Berlin\0"])
 def test_unknown_zones_are_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="no time zone"):
         find_zone(name)
+
+
+def test_a_zone_that_this_machine_does_not_have_is_read_as_utc() -> None:
+    assert zone_of("Asia/Shanghai") == ZoneInfo("Asia/Shanghai")
+    assert zone_of("Mars/Base") is UTC
+
+
+@all_cases(
+    ("first", "days", "opened"),
+    [
+        ("2026-05-04T09:00", 1 / 24, 1),
+        ("2026-05-04T07:00", 1 / 24, 0),  # it opens as the time ends
+        ("2026-05-04T07:00", 1.1 / 24, 1),
+        ("2026-05-04T10:00", 1 / 24, 0),  # it closed as the time begins
+        ("2026-05-04T09:54", 1 / 24, 1),
+    ],
+)
+def test_a_window_counts_where_it_is_open_at_any_time_between(first: str, days: float, opened: int) -> None:
+    assert len(intervals("UTC", "08:00-10:00", first, days)) == opened
+
+
+def test_a_day_begins_and_ends_at_midnight_of_its_zone() -> None:
+    day, interval = day_at(instant("2026-03-29T12:00+02:00"), find_zone("Europe/Berlin"))
+    assert day == datetime.fromisoformat("2026-03-29").toordinal()
+    assert interval == Interval(instant("2026-03-29T00:00+01:00"), instant("2026-03-30T00:00+02:00"))
+    assert day_at(interval.end, find_zone("Europe/Berlin"))[0] == day_at(interval.begin, find_zone("Europe/Berlin"))[0] + 1
 
 
 def _is_open(window: Window, local: datetime) -> bool:

@@ -52,6 +52,15 @@ def test_a_section_is_as_long_as_its_header_says() -> None:
             opened(section)
 
 
+def test_a_header_that_names_more_records_than_there_are_is_refused() -> None:
+    for section in (pack("<Q", 1), pack("<QQ", 2, 0), pack("<QQ", 1, 1), pack("<QQQ", 2, 0, 1)):
+        with pytest.raises(SnapshotError, match="not as long as its header says"):
+            opened(section)
+        with pytest.raises(SnapshotError, match="not as long as its header says"):
+            LearnedRecords(section + bytes(64), 0, len(section), SimpleNamespace())  # type: ignore[arg-type]
+    assert len(list(opened(build_records(ENTRIES[:1])))) == 1
+
+
 def test_a_damaged_record_is_told() -> None:
     for record in (
         b"{",

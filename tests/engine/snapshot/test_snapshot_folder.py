@@ -144,10 +144,21 @@ def test_what_cannot_be_read_now_or_is_of_another_version_is_kept(tmp_path: Path
     assert files(tmp_path) == [first.name, "snapshot-00000002.gfs", "snapshot-00000003.gfs"]
 
 
-def test_a_copy_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=64_000_000))
+@pytest.mark.parametrize(("short", "copies"), [(1, 0), (0, 1)])
+def test_a_copy_leaves_room_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int, copies: int) -> None:
+    free = 64_000_000 + len(snapshot(1)) - short
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     first = SnapshotFolder(tmp_path).publish(snapshot(1))
-    assert files(tmp_path) == [first.name]
+    assert files(tmp_path)[-1] == first.name
+    assert len(files(tmp_path)) == 1 + copies
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_one_snapshot_may_be_kept_alone(tmp_path: Path, keep: int) -> None:
+    folder = SnapshotFolder(tmp_path, keep=keep)
+    for seq in (1, 2):
+        published = folder.publish(snapshot(seq))
+        assert files(tmp_path) == [published.name]
 
 
 def test_no_room_for_a_copy_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

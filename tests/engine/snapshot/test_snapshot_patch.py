@@ -17,6 +17,7 @@ from gatewayfilter.engine.tables.host_markers import prefix_marker
 from gatewayfilter.engine.tables.table_patch import entries_of
 from gatewayfilter.model import EntryKind, LearnedEntry, ListAction, ManualRule, Source
 from gatewayfilter.urls import digest_of
+from tests.case_tables import all_cases
 
 BLOCK, ALLOW, SPLICE = ListAction.BLOCK, ListAction.ALLOW, ListAction.SPLICE
 LISTED = {BLOCK: ["a.example/1", ".b.example", "c.example/p/*"], ALLOW: [".b.example", ".d.example"], SPLICE: [".e.example"]}
@@ -116,6 +117,36 @@ def test_a_patched_snapshot_says_what_a_new_one_says(
             assert opened.tables[action].find(digest_of(key)) is not None
             if marker := prefix_marker(key):
                 assert opened.tables[action].find(digest_of(marker)) is not None
+
+
+def known(key: str, action: ListAction = BLOCK, category: str = "adult") -> LearnedEntry:
+    return LearnedEntry(key, action, category, "http://u.example/", "score 9", 1.0, NOW + 1)
+
+
+@all_cases(
+    ("before", "after"),
+    [
+        ([], [known("a.example/2"), known("f.example/r/*"), known(".b.example"), known("g.example/", ALLOW, "")]),
+        ([known("a.example/2"), known("f.example/r/*"), known(".b.example")], []),
+        ([known("a.example/2"), known("a.example/3")], [known("a.example/2")]),
+        ([known("a.example/2")], [known("a.example/2", category="gambling"), known("a.example/4")]),
+        ([known("a.example/2")], [known("a.example/2", ALLOW, "")]),
+        ([known("c.example/q/*"), known("a.example/1")], [known("c.example/q/*", ALLOW, "")]),
+        ([known("f.example/r/*"), known("f.example/s/*")], [known("f.example/s/*", category="gambling")]),
+    ],
+)
+def test_entries_that_come_leave_and_change(before: list[LearnedEntry], after: list[LearnedEntry]) -> None:
+    feed = {item.key: None for item in before} | {item.key: item for item in after}
+    made = patched(image(before, []), learned_changes(feed, NOW), [])
+    found, anew = Snapshot.from_bytes(made.to_bytes()), Snapshot.from_bytes(image(after, []).to_bytes())
+    assert said(found) == said(anew)
+    assert (made.learned, found.info.learned) == (len(after), len(after))
+    for item in before:
+        assert (found.learned(digest_of(item.key)) is not None) == any(other.key == item.key for other in after)
+        listed = {name for name, listing in LISTED.items() if item.key in listing}
+        for action, table in found.tables.items():
+            held = table.find(digest_of(item.key)) is not None
+            assert held == (action in listed or any(other.key == item.key and other.action is action for other in after))
 
 
 @settings(max_examples=30)

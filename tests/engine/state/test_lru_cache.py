@@ -13,6 +13,19 @@ def test_it_never_grows_beyond_two_generations() -> None:
     assert cache.get(0) is None
 
 
+def test_a_generation_is_full_before_the_next_begins() -> None:
+    cache: LruCache[int, str] = LruCache()
+    for number in range(lru_cache.GENERATION):
+        cache.put(number, "x")
+    assert (len(cache.young), len(cache)) == (lru_cache.GENERATION, lru_cache.GENERATION)
+    cache.put(-1, "y")
+    assert (list(cache.young), len(cache)) == ([-1], lru_cache.GENERATION + 1)
+    assert cache.get(0) == "x"
+    assert list(cache.young) == [-1, 0], "it is young again"
+    assert len(cache) == lru_cache.GENERATION + 1
+    assert cache.get(-2) is None
+
+
 def test_what_is_asked_for_stays() -> None:
     cache: LruCache[int, str] = LruCache()
     cache.put(-1, "wanted")

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.state.manual_rules import ManualRules, classify_pattern, compile_pattern, written_pattern
+from gatewayfilter.engine.state.manual_rules import (
+    MAX_PATTERN_LENGTH,
+    ManualRules,
+    classify_pattern,
+    compile_pattern,
+    written_pattern,
+)
 from gatewayfilter.engine.state.wildcards import SearchedUrl
 from gatewayfilter.errors import RuleError
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
@@ -280,3 +286,31 @@ def test_changes_add_replace_and_remove_without_touching_the_old_rules() -> None
 
 def test_verdicts_show_a_regular_expression_between_slashes() -> None:
     assert [written_pattern(rule(text)) for text in ("/ad[sx]/", "example.com")] == ["/ad[sx]/", ".example.com"]
+
+
+def test_force_takes_no_expression_that_could_hang() -> None:
+    for text in (r"/(a)\1/", "/(/"):
+        with pytest.raises(RuleError):
+            classify_pattern(text, force=True)
+
+
+def test_an_expression_has_a_character_at_least() -> None:
+    assert classify_pattern("/q/") == (EntryKind.REGEX, "q")
+    for text in ("/", "//"):
+        with pytest.raises(RuleError, match="does not end with a slash"):
+            classify_pattern(text)
+
+
+def test_a_wildcard_has_three_letters_or_digits() -> None:
+    assert classify_pattern("*ab1*") == (EntryKind.WILDCARD, "*ab1*")
+    assert classify_pattern("https://*ab1*") == (EntryKind.WILDCARD, "https://*ab1*")
+    for text in ("*ab*", "https://*ab*", "*://*a-b*"):
+        with pytest.raises(RuleError, match="fits nearly every URL"):
+            classify_pattern(text)
+
+
+def test_a_pattern_may_have_as_many_characters_as_its_bound() -> None:
+    text = "x.example/" + "a" * (MAX_PATTERN_LENGTH - 10)
+    assert classify_pattern(text) == (EntryKind.URL, text)
+    with pytest.raises(RuleError, match=f"{MAX_PATTERN_LENGTH} characters, not {MAX_PATTERN_LENGTH + 1}"):
+        classify_pattern(text + "a")

@@ -1,6 +1,7 @@
 """The bitmap hash table equals a dict, whatever the digests."""
 
 import mmap
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewayfilter.engine.tables import bitmap_table
 from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
 from gatewayfilter.errors import SnapshotError
 from tests.case_tables import all_cases
@@ -120,6 +122,31 @@ def test_it_is_read_in_place_from_a_mapped_file(tmp_path: Path) -> None:
         assert table.find(b"a" * 16) == 5
         assert table.find(b"b" * 16) is None
         table.close()
+
+
+@all_cases(("place", "value"), [(0, 0), (0, 1), (0, 3), (8, 1), (8, 99), (24, 0), (24, 2), (24, 3), (24, 8)])
+def test_a_header_that_does_not_fit_is_refused(place: int, value: int) -> None:
+    section = bytearray(built({b"a" * 16: 5}))
+    section[place] = value  # number of buckets, of slots, width of values
+    with pytest.raises(SnapshotError, match="not as long as its header says"):
+        opened(bytes(section))
+
+
+def test_tables_are_little_endian(monkeypatch: pytest.MonkeyPatch) -> None:
+    section = built({b"a" * 16: 5})
+    monkeypatch.setattr(sys, "byteorder", "big")
+    with pytest.raises(SnapshotError, match="little-endian"):
+        opened(section)
+
+
+def test_slots_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = {bytes([number]) * 16: 0 for number in range(40)}
+    slots = len(opened(built(held)).arrays().slots) - 1
+    monkeypatch.setattr(bitmap_table, "MAX_SLOTS", slots)
+    assert opened(built(held)).count == 40
+    monkeypatch.setattr(bitmap_table, "MAX_SLOTS", slots - 1)
+    with pytest.raises(SnapshotError, match="a table cannot hold 40 entries"):
+        built(held)
 
 
 @all_cases("cut", [0, 8, 23, 24, 50, -1])

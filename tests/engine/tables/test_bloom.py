@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, optimal_size
+from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, filled_bloom, optimal_size, pack_bloom
 from gatewayfilter.errors import SnapshotError
 from tests.case_tables import all_cases
 
@@ -26,7 +26,7 @@ def opened(section: bytes) -> BloomFilter:
 
 @all_cases(
     ("count", "error_rate", "bits_per_entry", "positions"),
-    [(1_000_000, 0.01, 9.6, 7), (1_000_000, 0.001, 14.4, 10), (1_000_000, 0.5, 1.44, 1)],
+    [(1_000_000, 0.01, 9.6, 7), (1_000_000, 0.001, 14.4, 10), (1_000_000, 0.5, 1.44, 1), (1_000_000, 0.49, 1.485, 1)],
 )
 def test_size_follows_the_formulas(count: int, error_rate: float, bits_per_entry: float, positions: int) -> None:
     bits, k = optimal_size(count, error_rate)
@@ -88,6 +88,32 @@ def test_a_section_cut_short_is_refused(cut: int) -> None:
     section = build_bloom(rows([b"a" * 16]), 0.001)
     with pytest.raises(SnapshotError):
         opened(section[:cut])
+
+
+@all_cases(
+    ("bits", "positions", "held"),
+    [(1024, 3, 127), (1024, 0, 128), (1016, 3, 127), (1028, 3, 128), (1032, 3, 128), (1032, 3, 130)],
+)
+def test_a_header_that_does_not_fit_is_refused(bits: int, positions: int, held: int) -> None:
+    with pytest.raises(SnapshotError, match="not as long as its header says"):
+        opened(pack_bloom(bits, positions, 1, bytes(held)))
+    assert opened(pack_bloom(1032, 1, 7, bytes(129))).count == 7
+
+
+def test_few_digests_have_the_smallest_filter_and_the_positions_of_their_rate() -> None:
+    assert [optimal_size(count, 0.001) for count in (0, 1, 71)] == [(1024, 10)] * 3
+    assert optimal_size(72, 0.001)[0] == 1040
+    assert optimal_size(1, 0.99) == (1024, 1)
+
+
+def test_positions_go_on_at_the_first_behind_the_last() -> None:
+    digest = (1023).to_bytes(8, "little") + bytes(8)  # begins at the last position, in steps of one
+    bloom = opened(filled_bloom(1024, 3, [rows([digest, digest]), rows([digest])]))
+    assert (bloom.bits, bloom.positions, bloom.count) == (1024, 3, 3)
+    assert bytes(bloom.held) == b"\x03" + bytes(126) + b"\x80"
+    for other, found in ((digest, True), (bytes(16), False), ((1022).to_bytes(16, "little"), False)):
+        assert bloom.ask(other) is (BloomAnswer.MAYBE if found else BloomAnswer.NO)
+        assert bloom.ask_many(rows([other])).tolist() == [found]
 
 
 def test_a_maybe_is_no_yes() -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom
+from gatewayfilter.engine.tables import counting_bloom
+from gatewayfilter.engine.tables.bloom import BloomAnswer, BloomFilter, build_bloom, filled_bloom
 from gatewayfilter.engine.tables.counting_bloom import CounterBits, CountingBloom, salted_positions
 from tests.case_tables import all_cases
 
@@ -134,6 +135,55 @@ def test_a_shape_that_is_none_is_refused(bits: int, positions: int) -> None:
         CountingBloom(bits, positions)
     with pytest.raises(ValueError, match="bytes of counters"):
         CountingBloom(1024, 3, counters=np.zeros(7, np.uint8))
+
+
+def test_a_shape_at_its_bounds_is_taken() -> None:
+    small = CountingBloom(8, 1)
+    small.add(rows([b"a" * 16]))
+    assert small.ask(b"a" * 16) is BloomAnswer.MAYBE
+    with pytest.raises(ValueError, match="bytes of counters"):  # so many positions are possible
+        CountingBloom(2**32, 1, counters=np.zeros(7, np.uint8))
+
+
+def test_counters_of_32_bits_can_be_full() -> None:
+    full = CountingBloom(64, 2, counter_bits=32, counters=np.full(64, 2**32 - 1, np.uint32))
+    assert (full.stuck, full.most) == (64, 2**32 - 1)
+    full.counters[3] -= 1
+    assert full.stuck == 63
+    full.add(rows([b"a" * 16] * 3))
+    assert full.stuck in {63, 64}
+    assert CountingBloom(64, 2).most == 15
+
+
+@all_cases("counter_bits", WIDTHS)
+def test_digests_in_several_chunks_are_counted_as_in_one(counter_bits: CounterBits) -> None:
+    many = np.random.default_rng(3).integers(0, 256, (100, 16), dtype=np.uint8)
+    many = np.concatenate((many, many[:30]))
+    whole = CountingBloom(4096, 5, counter_bits=counter_bits)
+    whole.add(many)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting_bloom, "_CHUNK", 7)
+        in_chunks = CountingBloom(4096, 5, counter_bits=counter_bits)
+        in_chunks.add(many)
+        assert (in_chunks.counters == whole.counters).all()
+        in_chunks.remove(many[50:])
+        with pytest.raises(ValueError, match="never added"):
+            in_chunks.remove(np.concatenate((many[:50], many[:1])))
+    whole.remove(many[50:])
+    assert (in_chunks.counters == whole.counters).all()
+    assert in_chunks.count == whole.count == 50
+
+
+@all_cases(("counter_bits", "times"), [(bits, times) for bits in WIDTHS for times in (1, 200)])
+def test_positions_go_on_at_the_first_behind_the_last(counter_bits: CounterBits, times: int) -> None:
+    digest = (1023).to_bytes(8, "little") + bytes(8)  # begins at the last position, in steps of one
+    counting = CountingBloom(1024, 3, counter_bits=counter_bits)
+    counting.add(rows([digest] * times))
+    assert counting.gate() == filled_bloom(1024, 3, [rows([digest] * times)])
+    assert counting.ask(digest) is BloomAnswer.MAYBE
+    assert counting.ask_many(rows([digest, bytes(16)])).tolist() == [True, False]
+    counting.remove(rows([digest] * min(times, 15)))
+    assert counting.count == max(0, times - 15)
 
 
 def test_the_papers_positions_come_from_salted_digests() -> None:

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from gatewayfilter.engine.tables.bitmap_table import BitmapTable, build_table
+from gatewayfilter.engine.tables.bitmap_table import FREE, WIDTH, BitmapTable, build_table
 from gatewayfilter.engine.tables.table_patch import MOST_UNUSED, entries_of, patch_table
+from tests.case_tables import all_cases
 
 type Rows = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
@@ -61,6 +62,17 @@ class PatchedTable(RuleBasedStateMachine):
         assert self.table.find_many(rows(strangers)).tolist() == [self.model.get(digest, -1) for digest in strangers]
 
     @invariant()
+    def marks_the_slots_that_are_taken(self) -> None:
+        if not hasattr(self, "table"):
+            return
+        table = self.table.arrays()
+        buckets = len(table.taken)
+        for bucket, (taken, first, length) in enumerate(zip(table.taken, table.first, table.length, strict=True)):
+            run = table.slots[int(first) : int(first) + int(length)].tolist()[:WIDTH]
+            held = [place for place, (one, two) in enumerate(run) if two != FREE or one % buckets == bucket]
+            assert int(taken) == sum(1 << place for place in held)
+
+    @invariant()
     def holds_what_the_dict_holds(self) -> None:
         if not hasattr(self, "table"):
             return
@@ -105,9 +117,42 @@ def test_a_full_bucket_moves_behind_the_others_and_what_it_leaves_is_bounded() -
     assert table.count == 2_600
 
 
+@all_cases(("left", "buckets"), [(120, 3), (72, 3), (71, 2), (10, 2)])
+def test_a_table_of_which_less_than_half_is_used_is_made_again(left: int, buckets: int) -> None:
+    held = np.random.default_rng(2).integers(0, 256, (120, 16), dtype=np.uint8)
+    table = opened(build_table(held, np.full(120, 7, dtype=np.uint32)))
+    table = opened(patch_table(table.arrays(), held[left:], held[:0], np.empty(0, np.uint32)))
+    assert (len(table.arrays().taken), table.count, table.unused) == (buckets, left, 0.0)
+    assert (table.find_many(held) == np.where(np.arange(120) < left, 7, -1)).all()
+
+
+def test_the_smallest_table_stays_as_it_is() -> None:
+    held = np.random.default_rng(2).integers(0, 256, (90, 16), dtype=np.uint8)
+    before = build_table(held, np.zeros(90, dtype=np.uint32))
+    after = patch_table(opened(before).arrays(), held[3:], held[:0], np.empty(0, np.uint32))
+    assert (len(after), opened(after).count) == (len(before), 3)
+
+
+def test_a_table_that_is_too_full_is_made_again() -> None:
+    held = np.random.default_rng(4).integers(0, 256, (300, 16), dtype=np.uint8)
+    table = opened(build_table(held[:96], np.zeros(96, dtype=np.uint32)))
+    assert len(table.arrays().taken) == 2
+    table = opened(patch_table(table.arrays(), held[:0], held[96:], np.zeros(204, dtype=np.uint32)))
+    assert (len(table.arrays().taken), table.unused, table.count) == (7, 0.0, 300)
+
+
 @settings(max_examples=30)
 @given(st.dictionaries(digests, numbers, min_size=1, max_size=30))
 def test_leaving_all_is_an_empty_table(held: dict[bytes, int]) -> None:
     table = opened(patch_table(built(held).arrays(), rows(list(held)), rows([]), np.empty(0, np.uint32)))
     assert table.count == 0
     assert all(table.find(digest) is None for digest in held)
+
+
+def test_a_digest_of_any_place_gets_its_new_number() -> None:
+    held = {bytes([number]) * 16: number for number in range(1, 40)}
+    for digest in held:
+        section = patch_table(built(held).arrays(), rows([]), rows([digest]), np.array([99], np.uint32))
+        found = opened(section)
+        assert [found.find(other) for other in held] == list((held | {digest: 99}).values())
+        assert len(entries_of(found.arrays())[1]) == len(held)

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from gatewayfilter.engine.adblock.syntax.modifier_values import PAGE_SWITCHES
-from gatewayfilter.engine.adblock.syntax.removeparam import ParamFilter, read_param
+from gatewayfilter.engine.adblock.syntax.removeparam import read_param
 from gatewayfilter.engine.adblock.syntax.rule import NetworkRule
-from gatewayfilter.errors import RuleError
 
 _PARAMS = MappingProxyType(
     {
@@ -73,10 +72,7 @@ _FEATURES = frozenset(
 
 
 def _breaks_queries(value: str) -> bool:
-    try:
-        found: ParamFilter = read_param(value)
-    except RuleError:
-        return False
+    found = read_param(value)
     return any(found.removes(name, f"{name}={text}") for name, text in _PARAMS.items())
 
 

@@ -130,10 +130,7 @@ def _is_bound(rule: NetworkRule, shape: PatternShape) -> bool:
 
 def _is_telling(literals: tuple[str, ...]) -> bool:
     """Returns whether URLs of most sites lack one of these literals."""
-    for literal in literals:
-        if len(literal) > _FEW_LETTERS and literal not in _COMMON and not all(map(_may_be_anywhere, literal.split("/"))):
-            return True
-    return False
+    return not all(map(_may_be_anywhere, "/".join(literals).split("/")))
 
 
 def _may_be_anywhere(text: str) -> bool:

@@ -94,7 +94,7 @@ def _wildcard_test(pattern: str) -> PatternTest:
     match = _HOST_PATTERN.fullmatch(pattern)
     if match and not match[2] and pattern[-1].isalnum():
         return _label_test(match[1])
-    if match and match[2] and not match[2].startswith("|"):
+    if match and match[2]:
         return _host_test(match[1], match[2])
     host_anchor = pattern.startswith("||")
     body = pattern[2:] if host_anchor else pattern
@@ -146,7 +146,7 @@ def compile_tail(rule: NetworkRule) -> str | TailTest | None:
         The text that must follow when that is the whole test; `None` when the pattern is not of this kind.
     """
     match = None if rule.is_regex else _HOST_PATTERN.fullmatch(rule.pattern)
-    if match is None or not match[2] or match[2].startswith("|"):
+    if match is None or not match[2]:
         return None
     return _tail_test(match[2])
 
@@ -195,7 +195,7 @@ def _host_test(host: str, rest: str) -> PatternTest:
 
     def test(text: str, host_start: int, host_end: int) -> bool:
         start = host_end - length
-        if not text.startswith(host, start) or (start != host_start and (start < host_start or text[start - 1] != ".")):
+        if not text.startswith(host, start) or (start != host_start and text[start - 1] != "."):
             return False
         return text.startswith(tail, host_end) if isinstance(tail, str) else tail(text, host_end)
 
@@ -233,8 +233,8 @@ class _Piece:
         if len(parts) == 1:
             found = text.find(parts[0], position)
             return -1 if found < 0 else found + len(parts[0])
-        lead = next((index for index, part in enumerate(parts) if part), -1)
-        if lead < 0:
+        lead = next((index for index, part in enumerate(parts) if part), None)
+        if lead is None:
             return next((end for start in range(position, len(text) + 1) if (end := self.end_at(text, start)) >= 0), -1)
         found = text.find(parts[lead], position + lead)
         while found >= 0:
@@ -274,9 +274,7 @@ class _Chain:
         return None
 
     def matches_at(self, text: str, position: int) -> bool:
-        """Returns whether the chain matches with its first piece exactly at the position (anywhere behind it when floating)."""
-        if self.floating:
-            return self._follows(text, position, 0)
+        """Returns whether a chain that is not floating matches with its first piece exactly at the position."""
         first = self._pieces[0]
         if self._at_end and len(self._pieces) == 1:
             return first.end_at(text, position) == len(text)

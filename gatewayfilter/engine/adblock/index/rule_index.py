@@ -155,9 +155,9 @@ class RuleIndex:
         tests: list[tuple[int, RuleTest]] = []
         if union & bits:
             for mask, rule, test in candidates:
-                if mask & bits and test is None:
-                    return RulesBetween(bits, tuple(tests), rule, scans=False)
-                if mask & bits and test is not None:
+                if mask & bits:
+                    if test is None:
+                        return RulesBetween(bits, tuple(tests), rule, scans=False)
                     tests.append((rule, test))
         return RulesBetween(bits, tuple(tests), -1, bool(in_url & bits))
 

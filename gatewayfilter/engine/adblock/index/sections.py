@@ -8,6 +8,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 from gatewayfilter.errors import SnapshotError, SnapshotVersionError
 
@@ -126,7 +127,7 @@ class SectionReader:
         """
         section = self.raw()
         names: dict[str, int] = {}
-        count = begin = 0
+        read = begin = 0
         while begin < len(section):
             rest = bytes(section[begin : begin + _STEP])
             end = rest.rfind(b"\n") if begin + _STEP < len(section) else len(rest)
@@ -136,9 +137,9 @@ class SectionReader:
                 step = str(rest[:end], "utf-8").split("\n")
             except UnicodeDecodeError as error:
                 raise SnapshotError("the compiled Adblock rules are damaged") from error
-            names.update(zip(step, range(count, count + len(step)), strict=True))
-            count += len(step)
+            names.update(zip(step, count(read)))
+            read += len(step)
             begin += end + 1
-        if len(names) != count:
+        if len(names) != read:
             raise SnapshotError("the compiled Adblock rules are damaged")
         return names

@@ -67,7 +67,7 @@ def _kind_of(name: str) -> int:
 def _items(value: str) -> list[tuple[bool, str]]:
     found: list[tuple[bool, str]] = []
     position = 0
-    while position <= len(value) and len(found) < _MOST:
+    while len(found) < _MOST:
         match = _ITEM.match(value, position)
         end = match.end() if match is not None else position
         if match is None or value[end : end + 1] not in {"", "|"}:

@@ -244,9 +244,7 @@ def _script_text(body: str) -> str | None:
 
 def _adguard_text(body: str) -> str:
     match = _ADGUARD_TEXT.fullmatch(body)
-    if match is None or match["tag"].lower() != "script" or match["rest"] or _ADGUARD_SPECIAL.search(match["more"]):
-        raise UnsupportedError("$$ with special attributes")
-    if match["more"]:
+    if match is None or match["tag"].lower() != "script" or match["rest"] or match["more"]:
         raise UnsupportedError("$$ with special attributes")
     read_script_test(match["text"])
     return match["text"]
@@ -259,21 +257,20 @@ def _read_hosts(text: str) -> tuple[HostSet, HostSet]:
         return NO_HOSTS, NO_HOSTS
     if _PLAIN_HOSTS.fullmatch(text):
         return HostSet(frozenset(text.split(","))), NO_HOSTS
-    names: tuple[set[str], set[str]] = (set(), set())
-    patterns: tuple[list[str], list[str]] = ([], [])
+    sides: list[tuple[set[str], list[str]]] = [(set(), []), (set(), [])]
     for item in _split_hosts(text):
         negated = item.startswith("~")
         name = item[negated:]
+        names, patterns = sides[negated]
         if name == "*" and not negated:
             continue
         if len(name) > 2 and name[0] == "/" and name[-1] == "/":
             guard_regex(name[1:-1])
-            patterns[negated].append(name[1:-1])
+            patterns.append(name[1:-1])
         else:
-            names[negated].add(read_host(name))
+            names.add(read_host(name))
     included, excluded = (
-        HostSet(frozenset(found), tuple(expressions)) if found or expressions else NO_HOSTS
-        for found, expressions in zip(names, patterns, strict=True)
+        HostSet(frozenset(names), tuple(patterns)) if names or patterns else NO_HOSTS for names, patterns in sides
     )
     return included, excluded
 

@@ -303,20 +303,19 @@ def read_hosts(value: str) -> tuple[HostSet, HostSet]:
         wanted = frozenset(item for item in items if item[0] != "~") if "~" in value else frozenset(items)
         unwanted = frozenset(item[1:] for item in items if item[0] == "~") if "~" in value else frozenset()
         return HostSet(wanted) if wanted else NO_HOSTS, HostSet(unwanted) if unwanted else NO_HOSTS
-    names: tuple[set[str], set[str]] = (set(), set())
-    patterns: tuple[list[str], list[str]] = ([], [])
+    sides: list[tuple[set[str], list[str]]] = [(set(), []), (set(), [])]
     for item in _host_items(value):
         negated = item.startswith("~")
         name = item[negated:]
+        names, patterns = sides[negated]
         if len(name) > 2 and name[0] == "/" and name[-1] == "/":
             expression = name[1:-1].replace("\\|", "|")  # AdGuard's spelling; no host contains a bar
             guard_regex(expression)
-            patterns[negated].append(expression)
+            patterns.append(expression)
         else:
-            names[negated].add(read_host(name))
+            names.add(read_host(name))
     included, excluded = (
-        HostSet(frozenset(found), tuple(expressions)) if found or expressions else NO_HOSTS
-        for found, expressions in zip(names, patterns, strict=True)
+        HostSet(frozenset(names), tuple(patterns)) if names or patterns else NO_HOSTS for names, patterns in sides
     )
     if not included and not excluded:
         raise RuleError("an option names no host")

@@ -61,6 +61,7 @@ _ROOT_OF_HOST = re.compile(r"(\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?\|", re.ASCII
 _DOT_BEHIND_HOST = re.compile(r"\|\|[a-z0-9_.-]*[a-z0-9_-](\.)[/^:?]", re.ASCII)
 _LABEL_BEGINNING = re.compile(r"\|\|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\*", re.ASCII)
 _HOST_ANCHORED = re.compile(r"\|\|([^/^*?|:]+)")
+_HOST_PATTERN = re.compile(r"\|\|[^/^*?|:]+\^")
 _COSMETIC_MARK = re.compile(r"#@?(?:\$\??|\?|%)?#(?=#?[^\s#]|$)|#@\?#|#\?@#")
 _HTML_MARK = re.compile(r"(?:[a-z0-9*~][a-z0-9.,*|~_-]*)?\$@?\$[a-z*\[#.]", re.ASCII | re.IGNORECASE)
 _SCRIPT_RULE = re.compile(r"\[\$[a-z]+=|[^/|]*#@?%#", re.ASCII)
@@ -134,14 +135,12 @@ def _is_cosmetic(text: str) -> bool:
     if text.startswith(("@@", "|")):
         return False
     if "#" in text and (_COSMETIC_MARK.search(text) or _SCRIPT_RULE.match(text)):
-        return not (text[0] == "/" and looks_like_network_regex(text))
+        return not (text[0] == "/" and _is_regex(split_options(text)[0]))
     return "$$" in text or "$@$" in text if _HTML_MARK.match(text) else False
 
 
-def looks_like_network_regex(text: str) -> bool:
-    """Returns whether a line is a regular expression to its end, or up to its options."""
-    body, _ = split_options(text)
-    return len(body) > 2 and body[0] == "/" and body[-1] == "/"
+def _is_regex(pattern: str) -> bool:
+    return len(pattern) > 2 and pattern[0] == "/" and pattern[-1] == "/"
 
 
 def _parse_hosts(names: list[str]) -> ParsedLine:
@@ -309,13 +308,12 @@ def _speaks_of_pages(pattern: str, options: RuleOptions, *, exception: bool) -> 
     """Returns whether a rule without type options covers top-level pages too (docs/adblock.md, "Policies")."""
     if exception:
         return True
-    return options.party != 3 and pattern.startswith("||") and pattern.endswith("^") and is_host_pattern(pattern)
+    return options.party != 3 and is_host_pattern(pattern)
 
 
 def is_host_pattern(pattern: str) -> bool:
     """Returns whether a pattern is exactly `||host^`."""
-    match = _HOST_ANCHORED.match(pattern)
-    return match is not None and match.end() == len(pattern) - 1 and pattern[-1] == "^"
+    return _HOST_PATTERN.fullmatch(pattern) is not None
 
 
 def read_pattern(text: str, *, match_case: bool) -> str:
@@ -324,7 +322,7 @@ def read_pattern(text: str, *, match_case: bool) -> str:
     Raises:
         RuleError: it cannot be a pattern.
     """
-    if len(text) > 2 and text[0] == "/" and text[-1] == "/":
+    if _is_regex(text):
         guard_regex(text[1:-1], match_case=match_case)
         return text
     if _FORBIDDEN.search(text):
@@ -338,11 +336,11 @@ def read_pattern(text: str, *, match_case: bool) -> str:
         text = host[0].lower() + text[host.end() :] if host else text
     if "**" in text:
         text = re.sub(r"\*+", "*", text)
-    if text.startswith("*") and len(text) > 1 and not text.startswith(("*/", "*|")):
+    if text.startswith("*") and not text.startswith(("*/", "*|")):
         text = text[1:]
     if text.startswith("||"):
         return _read_anchored(text)
-    if text.endswith("*") and len(text) > 2 and not (text[0] == "/" and text[-2] == "/"):
+    if text.endswith("*") and not (text[0] == "/" and text[-2] == "/"):
         text = text[:-1]
     return text or "*"
 

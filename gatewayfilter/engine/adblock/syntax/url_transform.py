@@ -58,8 +58,8 @@ def _read_step(word: str) -> Step:
     match word[0]:
         case "?" if len(word) > 1:
             return lambda text: _parameter(text, word[1:])
-        case "&" if word[1:].isdecimal() and 0 < int(word[1:4]) < 1000:
-            return lambda text: _parameter_name(text, int(word[1:4]))
+        case "&" if word[1:].isdecimal() and len(word) <= 4 and int(word[1:]):
+            return lambda text: _parameter_name(text, int(word[1:]))
         case "/" if len(word) > 2 and word[-1] == "/":
             return _regex_step(word[1:-1])
         case _:
@@ -102,7 +102,8 @@ def _regex_step(expression: str) -> Step:
 
 
 def _with_https(text: str) -> str | None:
-    rest = _SCHEME.sub("", text, count=1)
+    scheme = _SCHEME.match(text)
+    rest = text[scheme.end() :] if scheme else text
     return None if "://" in rest and _FOREIGN_SCHEME.match(rest) else f"https://{rest}"
 
 

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gatewayfilter.engine.adblock.css.declarations import MAX_LENGTH as LONGEST_STYLE
 from gatewayfilter.engine.adblock.css.declarations import read_declarations
-from gatewayfilter.engine.adblock.css.selector import MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
+from gatewayfilter.engine.adblock.css.selector import MAX_DEPTH, MAX_LENGTH, PROCEDURAL, ProceduralError, read_selector
 from gatewayfilter.errors import RuleError, UnsupportedError
 from tests.case_tables import all_cases
 
@@ -18,6 +19,7 @@ from tests.case_tables import all_cases
         ("div", "div"),
         ("*", "*"),
         ("div.ad#x.y", "div.ad#x.y"),
+        ("[href].ad#x", "[href].ad#x"),
         ("  .a  >  .b  ", ".a>.b"),
         (".a   .b", ".a .b"),
         (".a+.b~.c", ".a+.b~.c"),
@@ -46,10 +48,29 @@ from tests.case_tables import all_cases
         ("div:has(> .ad)", "div:has(>.ad)"),
         ("div:has(.ad, :is(a, b))", "div:has(.ad,:is(a,b))"),
         (":lang(en)", ":lang(en)"),
+        (":LANG( en )", ":lang(en)"),
+        ('[title="a"]:lang("<")', r'[title="a"]:lang("\3c ")'),
+        ("li:NTH-CHILD(EVEN)", "li:nth-child(even)"),
+        ("li:nth-child(2):hover", "li:nth-child(2):hover"),
+        (".a\t\n>\f.b\r.c", ".a>.b .c"),
+        ("::first-line", "::first-line"),
+        (":FIRST-LINE", ":first-line"),
+        ("::before:hover", "::before:hover"),
     ],
 )
 def test_valid_selectors(text: str, read: str) -> None:
     assert read_selector(text).text == read
+
+
+def test_selectors_as_long_and_as_deep_as_they_may_be() -> None:
+    longest = "." + "a" * (MAX_LENGTH - 1)
+    assert read_selector(f" {longest} ").text == longest
+    deepest = ":not(" * MAX_DEPTH + ".a" + ")" * MAX_DEPTH
+    assert read_selector(deepest).text == deepest
+    with pytest.raises(RuleError, match="1 to"):
+        read_selector(f"{longest}a")
+    with pytest.raises(RuleError, match="nested too deeply"):
+        read_selector(f":not({deepest})")
 
 
 @all_cases(
@@ -62,6 +83,9 @@ def test_valid_selectors(text: str, read: str) -> None:
         ".1a",
         "#1a",
         "..a",
+        "[href]div",
+        ".adiv*",
+        ":not(.a)div",
         ".a,",
         ",.a",
         ".a,,.b",
@@ -90,6 +114,17 @@ def test_valid_selectors(text: str, read: str) -> None:
         "::before.a",
         "a:first-child(2)",
         "::first-child",
+        "::hover",
+        ":placeholder",
+        ":marker",
+        "::not(.a)",
+        "::lang(en)",
+        ":lang()",
+        ":lang(1)",
+        "li:nth-child(2",
+        "li:nth-child(2 .a)",
+        "::before#a",
+        "::before[a]",
         "a\\",
         "a\n{",
         "/* x */ a",
@@ -101,6 +136,28 @@ def test_invalid_selectors(text: str) -> None:
     with pytest.raises(RuleError) as raised:
         read_selector(text)
     assert not isinstance(raised.value, ProceduralError)
+
+
+def test_where_a_selector_goes_wrong_is_told() -> None:
+    with pytest.raises(RuleError, match=f"^not a valid selector from '[+]{'b' * 39}' on$"):
+        read_selector(f".a>+{'b' * 39}c")
+
+
+@all_cases(
+    ("text", "procedural"),
+    [
+        (".a:remove", True),
+        (".a:others", True),
+        (".a:remove()", True),
+        (".a:upward", False),
+        (".a:has-text", False),
+        (".a:has-text()", True),
+    ],
+)
+def test_few_procedures_stand_without_an_argument(text: str, *, procedural: bool) -> None:
+    with pytest.raises(RuleError) as raised:
+        read_selector(text)
+    assert isinstance(raised.value, ProceduralError) is procedural
 
 
 @all_cases("operator", sorted(PROCEDURAL))
@@ -120,6 +177,17 @@ def test_procedures_are_named(operator: str) -> None:
         ("a:not(.b .c)", False),
         ("a:not(.b,.c)", False),
         ("a:has(.b)", False),
+        ("a:has(.b):not(.c)", False),
+        ("a:not(:has(.b))", False),
+        ("a:not(.b>.c)", False),
+        ("a:not(.b) .c", True),
+        ("a:not(.b) > .c, .d", True),
+        ("li:nth-child(2)", True),
+        (":lang(en)", True),
+        ("::placeholder", True),
+        ("::-moz-x", False),
+        ("::-ms-x .a", False),
+        ("::backdrop", False),
         ("a:is(.b)", False),
         ("a:where(.b)", False),
         ("video::-webkit-media-controls", False),
@@ -209,6 +277,21 @@ def test_declarations(text: str, read: str) -> None:
 def test_declarations_that_load_or_write_are_refused(text: str, error: type[RuleError]) -> None:
     with pytest.raises(error):
         read_declarations(text)
+
+
+def test_empty_declarations_and_those_without_a_value_are_passed_over() -> None:
+    expected = "top:0!important;left:0!important"
+    for text in ("top:0;left:0", ";top:0;;left:0;", " ; top:0 ; ; left:0 ;", "color;top:0;left:0", "top:0;color;left:0"):
+        assert read_declarations(text) == expected
+
+
+def test_a_style_has_a_greatest_length() -> None:
+    longest = "top:" + "0" * (LONGEST_STYLE - 4)
+    assert read_declarations(longest) == f"{longest}!important"
+    with pytest.raises(RuleError, match=f"longer than {LONGEST_STYLE} characters"):
+        read_declarations(f"{longest}0")
+    with pytest.raises(RuleError, match=f"^not a declaration: '{'x' * 99}:'$"):
+        read_declarations("x" * 99 + ":" + " " * 20)
 
 
 @given(st.text(alphabet="colrdisp:-; !{}<>/*'\"()\\@u1\n", max_size=40))

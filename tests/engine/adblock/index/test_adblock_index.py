@@ -1,6 +1,6 @@
 """The parts of the index: literal scanners, the cache of facts, and what is settled for host and page."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -11,10 +11,11 @@ from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.index import bounded_cache, literal_scan
 from gatewayfilter.engine.adblock.index.bounded_cache import BoundedCache
 from gatewayfilter.engine.adblock.index.compiled_rule import CompiledRule
-from gatewayfilter.engine.adblock.index.literal_scan import SCANNERS, VARIABLE, available_scanners, make_scan
+from gatewayfilter.engine.adblock.index.literal_scan import MANY_HITS, SCANNERS, VARIABLE, available_scanners, make_scan
 from gatewayfilter.engine.adblock.index.near_rules import party_of
-from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex
-from gatewayfilter.engine.adblock.matcher import AdblockMatcher
+from gatewayfilter.engine.adblock.index.rule_index import FEW, RuleIndex, RulesBetween
+from gatewayfilter.engine.adblock.matcher import AdblockMatcher, PairRules
+from gatewayfilter.engine.adblock.rule_planner import LITERAL_LENGTH
 from gatewayfilter.engine.adblock.syntax.parser import parse_line
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.model import Request, ResourceType
@@ -52,6 +53,49 @@ def test_every_scanner_finds_what_is_there(name: str, literals: list[str], text:
             in_each = scan.find_in_each(text.encode() + b"\n", begins[wanted], begins[wanted + 1] - 1)
             wished = {place: each[number] for place, number in enumerate(wanted.tolist()) if number in each}
             assert {number: [hit[scan.at] for hit in hits] for number, hits in in_each.items()} == wished
+
+
+@all_cases("name", available_scanners())
+def test_the_pieces_of_a_long_text_have_their_own_hits(name: str) -> None:
+    scan = make_scan(["ad", "b/"], name)
+    pieces = [b"." * 999 for _ in range(400)]
+    wished = {0: [0], 130: [1], 131: [0], 132: [0, 1], 262: [1], 263: [0], 399: [1]}
+    for number, literals in wished.items():
+        pieces[number] = b"".join((b"ad", b"b/")[literal] for literal in literals).ljust(999, b".")
+    begins = np.arange(400) * 1_000
+    found = scan.find_in_each(b"\n".join([*pieces, b""]), begins, begins + 999)
+    assert {number: [hit[scan.at] for hit in hits] for number, hits in found.items()} == wished
+
+
+@all_cases("name", available_scanners())
+def test_whichever_pieces_of_a_text_are_searched_have_their_own_hits(name: str) -> None:
+    scan = make_scan(["ad", "b/", "x"], name)
+    pieces = [b"ad", b"b/", b"", b"adb/", b"x", b"b"]
+    hits = {0: [0], 1: [1], 3: [0, 1], 4: [2]}
+    begins = np.cumsum([0, *(len(piece) + 1 for piece in pieces)])
+    for count in range(len(pieces) + 1):
+        for wanted in combinations(range(len(pieces)), count):
+            numbers = np.array(wanted, np.int64)
+            found = scan.find_in_each(b"\n".join([*pieces, b""]), begins[numbers], begins[numbers + 1] - 1)
+            expected = {place: hits[number] for place, number in enumerate(wanted) if number in hits}
+            assert {place: sorted(hit[scan.at] for hit in of) for place, of in found.items()} == expected
+
+
+@all_cases("name", available_scanners())
+def test_of_a_literal_with_many_hits_one_is_returned(name: str) -> None:
+    scan = make_scan(["a", "b"], name)
+    pieces = [b"a" * MANY_HITS, b"ab" * MANY_HITS, b"a", b"b" * (MANY_HITS + 1)]
+    ends = np.cumsum([len(piece) + 1 for piece in pieces]) - 1
+    begins = ends - [len(piece) for piece in pieces]
+    found = scan.find_in_each(b"\n".join([*pieces, b""]), begins, ends)
+    assert {number: sorted({hit[scan.at] for hit in hits}) for number, hits in found.items()} == {
+        0: [0],
+        1: [0, 1],
+        2: [0],
+        3: [1],
+    }
+    of_few = 1 if scan.begin < 0 else MANY_HITS  # without positions it finds a literal once
+    assert [len(found[number]) for number in range(4)] == [of_few, 2, 1, 1]
 
 
 @all_cases("name", available_scanners())
@@ -163,6 +207,28 @@ def test_what_is_left_is_the_whole_rule(rule: str, url: str, method: str) -> Non
     assert (rest is True or rest(asked, lowered, "page.org")) == compiled.matches(asked, lowered, "page.org")
 
 
+def test_literals_of_blocks_and_of_exceptions_are_searched_apart() -> None:
+    matcher = matcher_of(["-ad-", "@@-fine-"])
+    text = b"https://a.net/-ad-\nhttps://a.net/-fine-\nhttps://a.net/\n"
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    begins = np.array([0, *(ends[:-1] + 1)])
+    assert [*matcher.literals_in(text, begins, ends)] == [0]
+    assert [*matcher.literals_in(text, begins, ends, exceptions=True)] == [1]
+
+
+def test_a_long_literal_is_compared_to_its_end() -> None:
+    for size in range(LITERAL_LENGTH - 1, LITERAL_LENGTH + 3):
+        pattern = f"/{'a' * (size - 2)}b"
+        matcher = matcher_of([pattern])
+        for url, expected in (
+            (f"https://a.net{pattern}", True),
+            (f"https://a.net{pattern[:-1]}c", False),
+            (f"https://a.net{pattern.upper()}", True),
+            (f"https://a.net{pattern[1:]}", False),
+        ):
+            assert (matcher.match(request(url)) is not None) is expected, url
+
+
 @pytest.mark.parametrize("count", [FEW // 2, FEW * 2])
 def test_exceptions_by_literals_however_many(count: int) -> None:
     lines = ["||ads.net^", "@@/good-*.js$script,domain=page.org", "@@||cdn.*/fine"]
@@ -191,6 +257,31 @@ def test_party(host: str, source: str, bits: int) -> None:
     assert party_of(host, source) == bits
 
 
+@all_cases(
+    ("url", "line"),
+    [
+        ("https://a.net/AD/1", 1),
+        ("https://a.net/x", 0),
+        ("https://a.net/x?Banner=1", 2),
+        ("https://b.net/Banner", 2),
+        ("https://b.net/-Pop-up-", 3),
+        ("https://b.net/-pop-", 0),
+        ("https://c.net/", 4),
+        ("https://d.net/", 0),
+        ("https://d.net/banner", 2),
+    ],
+)
+def test_rules_are_found_while_a_list_is_off(url: str, line: int) -> None:
+    builder = AdblockBuilder(judge=False)
+    builder.add_list(0, ["||a.net/ad", "banner", "-pop*-up-", "||c.net^"])
+    builder.add_list(1, ["||d.net^", "/x", "-pop-", "||a.net/x", "||b.net/-p"])
+    matcher = AdblockMatcher(builder.build())
+    found = matcher.match(request(url), frozenset({1}))
+    assert (found.line if found else 0) == line
+    assert found is None or found.source == 0
+    assert matcher.match(request(url), frozenset({0, 1})) is None
+
+
 def test_lists_that_are_off_leave_what_a_badfilter_of_theirs_cancels() -> None:
     builder = AdblockBuilder(judge=False)
     for source, line in enumerate(["||ads.net^", "||ads.net^$badfilter", "||ads.net/x$image"]):
@@ -204,3 +295,9 @@ def test_lists_that_are_off_leave_what_a_badfilter_of_theirs_cancels() -> None:
     assert found.source == 0
     for one, other in pairwise([frozenset({1}), frozenset({0, 1}), frozenset({1})]):
         assert (matcher.match(asked, one) is None) is not (matcher.match(asked, other) is None)
+
+
+@all_cases(("block", "exception", "blocking"), [(0, -1, 0), (3, -1, 3), (-1, -1, -1), (3, 0, -1), (0, 3, -1), (-1, 0, -1)])
+def test_a_pair_is_blocked_where_no_exception_is_certain(block: int, exception: int, blocking: int) -> None:
+    blocks, exceptions = (RulesBetween(1, (), certain, scans=False) for certain in (block, exception))
+    assert PairRules("page.org", blocks, exceptions).blocking == blocking

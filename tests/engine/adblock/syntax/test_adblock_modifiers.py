@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gatewayfilter.engine.adblock.compiler import AdblockBuilder
 from gatewayfilter.engine.adblock.effects import AdblockEffects
+from gatewayfilter.engine.adblock.syntax.modifier_values import MAX_POLICY
 from gatewayfilter.engine.adblock.syntax.parser import LineKind, parse_line
 from gatewayfilter.engine.adblock.syntax.removeparam import may_name, param_names, spellings
 from gatewayfilter.engine.adblock.syntax.stub_names import STUB_NAMES
@@ -71,6 +72,11 @@ URL = "https://example.com/p?utm_source=a&id=1&utm_medium=b&Ref=c"
         (["$removeparam=utm_source,script"], None),
         (["$removeparam=utm_source,~document"], None),
         (["$removeparam=utm_source,to=example.com"], "?id=1&utm_medium=b&Ref=c"),
+        (["$removeparam=utm_source,to=example.*"], "?id=1&utm_medium=b&Ref=c"),
+        (["$removeparam=utm_source,to=other.org|example.*"], "?id=1&utm_medium=b&Ref=c"),
+        (["$removeparam=utm_source,to=/^ex/"], "?id=1&utm_medium=b&Ref=c"),
+        (["$removeparam=utm_source,to=other.org"], None),
+        (["$removeparam=utm_source,domain=example.*"], "?id=1&utm_medium=b&Ref=c"),
         (["$removeparam=utm_source,denyallow=example.com"], None),
         (["$removeparam=utm_source,method=post"], None),
         (["$removeparam=utm_source,1p"], "?id=1&utm_medium=b&Ref=c"),
@@ -105,6 +111,8 @@ def test_removeparam(rules: list[str], query: str | None) -> None:
         ("$removeparam=a", "https://e.com/?&&a=1&&b=2", "https://e.com/?&&&b=2"),
         ("$removeparam=a", "https://e.com/?", ""),
         (r"$removeparam=/^p=[0-9]{1\,2}$/", "https://e.com/?p=12", "https://e.com/"),
+        ("$removeparam=/^a=A$/", "https://e.com/?a=%41", "https://e.com/"),
+        ("$removeparam=/^a=x y$/", "https://e.com/?a=x+y", "https://e.com/"),
     ],
 )
 def test_what_is_left_of_a_query_stays_as_it_is_written(rule: str, url: str, expected: str) -> None:
@@ -257,6 +265,13 @@ def test_removeheader_of_the_request() -> None:
         ("||e.com^$redirect=", LineKind.REJECTED),
         ("||e.com^$redirect-rule=unheard-of", LineKind.UNSUPPORTED),
         ("||e.com^$redirect-rule=unheard-of:5", LineKind.UNSUPPORTED),
+        *((f"||e.com^$redirect-rule=noopjs:{number}", LineKind.NETWORK) for number in ("0", "-1", "999999999")),
+        *((f"||e.com^$redirect-rule=noopjs:{number}", LineKind.UNSUPPORTED) for number in ("", "-", "1x", "1000000000", "٣")),
+        ("||e.com^$removeheader=request", LineKind.NETWORK),
+        ("||e.com^$removeheader=request:", LineKind.REJECTED),
+        ("||e.com^$removeheader=x:y", LineKind.REJECTED),
+        ("||e.com^$csp=" + "x" * MAX_POLICY, LineKind.NETWORK),
+        ("||e.com^$csp=" + "x" * (MAX_POLICY + 1), LineKind.REJECTED),
         ("||e.com^$generichide", LineKind.UNSUPPORTED),
         ("||e.com^$header=", LineKind.REJECTED),
         ("||e.com^$header=:x", LineKind.REJECTED),
@@ -286,6 +301,9 @@ SCRIPT = "https://ads.example/ad.js"
         (["||ads.example^$redirect=noopjs:10", "||ads.example^$redirect-rule=nooptext:5"], "noopjs"),
         (["||ads.example^$redirect=noopjs", "||ads.example^$redirect-rule=nooptext:-1"], "noopjs"),
         (["||ads.example^$redirect=noopjs", "||ads.example^$redirect-rule=none:100"], ""),
+        (["||ads.example^$redirect=noopjs", "*$script,redirect-rule=nooptext:999999999"], "nooptext"),
+        (["*$script,redirect-rule=nooptext:999999999", "||ads.example^$redirect=noopjs:99999999"], "nooptext"),
+        (["||ads.example^$redirect=noopjs:1", "*$script,redirect-rule=nooptext:1"], "noopjs"),
         (["||ads.example^$redirect=noopjs", "@@||ads.example^$redirect-rule"], ""),
         (["||ads.example^$redirect=noopjs", "@@||ads.example^$redirect=noopjs"], ""),
         (["||ads.example^$redirect=noopjs", "@@||ads.example^$redirect=nooptext"], "noopjs"),

@@ -194,7 +194,9 @@ def test_party_is_told_by_the_registrable_domain(url: str, source: str, expected
         (r"~/^oth[a-z]r\.org$/", OTHER, "none"),
         (r"~/^oth[a-z]r\.org$/", OWN, "block"),
         (r"/^x{1,3}\.net$/", "https://xx.net/", "block"),
+        (r"/\/|^oth/", OTHER, "block"),
         ("münchen.example", "https://xn--mnchen-3ya.example/", "block"),
+        ("münchen.*", "https://xn--mnchen-3ya.de/", "block"),
         ("192.0.2.7", "https://192.0.2.7/", "block"),
         ("[2001:db8::7]", "https://[2001:db8::7]/", "block"),
     ],
@@ -305,6 +307,7 @@ def test_match_case(rule: str, url: str, expected: str) -> None:
 )
 def test_exceptions_and_importance(rules: list[str], expected: str) -> None:
     assert decide(rules, EXAMPLE, OTHER, "script") == expected
+    assert decide(rules[::-1], EXAMPLE, OTHER, "script") == expected
 
 
 @all_cases(

@@ -46,12 +46,20 @@ from tests.case_tables import all_cases
         ("example.com##+js(set, a.b, true)", LineKind.UNSUPPORTED),
         ("##+js(aopr, x)", LineKind.UNSUPPORTED),
         ("example.com##^script:has-text(ad)", LineKind.COSMETIC),
+        ("example.com##^script:has-text(/(/)", LineKind.REJECTED),
+        ("example.com##^div:has-text(/(/)", LineKind.REJECTED),
         ("example.com$$script[data-src]", LineKind.COSMETIC),
         ("$$div[id]", LineKind.UNSUPPORTED),
         ("example.com$@$script[data-src]", LineKind.COSMETIC),
         ("[$path=/page]example.com##.ad", LineKind.UNSUPPORTED),
         ("example.*##.ad", LineKind.COSMETIC),
         (r"/^ads\d+\.com$/##.ad", LineKind.COSMETIC),
+        ("/a/", LineKind.NETWORK),
+        ("/(/", LineKind.REJECTED),
+        ("//", LineKind.NETWORK),
+        ("/ads##banner/", LineKind.NETWORK),
+        ("/ads##banner/$script", LineKind.NETWORK),
+        ("a/ads##banner/", LineKind.REJECTED),
         ('example.com##a[href^="https://x.com/$script"]', LineKind.COSMETIC),
         ("||example.com^", LineKind.NETWORK),
         ("||example.com/path#fragment", LineKind.NETWORK),
@@ -105,11 +113,13 @@ from tests.case_tables import all_cases
         ("||example.com^$cookie=x", LineKind.UNSUPPORTED),
         ("@@||example.com^$sitekey=abc", LineKind.UNSUPPORTED),
         ("||example.com^$nonsense", LineKind.REJECTED),
+        ("$nonsense", LineKind.REJECTED),
         ("||example.com^$script,nonsense", LineKind.REJECTED),
         ("||example.com^$script=x", LineKind.REJECTED),
         ("||example.com^$nonsense=1", LineKind.REJECTED),
         ("||example.com^$domain=", LineKind.REJECTED),
         ("||example.com^$domain", LineKind.REJECTED),
+        ("||example.com^$domain=//", LineKind.REJECTED),
         ("||example.com^$domain=a b", LineKind.REJECTED),
         ("||example.com^$domain=a.com,b.com", LineKind.REJECTED),
         ("||example.com^$method=fetch", LineKind.REJECTED),
@@ -123,6 +133,9 @@ from tests.case_tables import all_cases
         ("||example.com^$domain=/^(?=a)(a+)+$/", LineKind.REJECTED),
         ("*", LineKind.REJECTED),
         ("**", LineKind.REJECTED),
+        ("a*", LineKind.REJECTED),
+        ("*a", LineKind.REJECTED),
+        ("ab*", LineKind.NETWORK),
         ("||", LineKind.REJECTED),
         ("|", LineKind.REJECTED),
         ("^", LineKind.REJECTED),
@@ -163,6 +176,12 @@ def test_kinds_of_lines(line: str, kind: LineKind) -> None:
         ("/path/x$image", "/path/x", "image"),
         (r"||a.com/\$script", r"||a.com/\$script", ""),
         ("||a.com^$unheard", "||a.com^", "unheard"),
+        ("$unheard,x=y", "", "unheard,x=y"),
+        ("/path$unheard", "/path", "unheard"),
+        ("/path/$unheard", "/path/", "unheard"),
+        (r"/path/\$unheard", r"/path/\$unheard", ""),
+        ("/path$/", "/path$/", ""),
+        ("path$a/b", "path$a/b", ""),
     ],
 )
 def test_where_options_begin(line: str, pattern: str, options: str) -> None:
@@ -175,11 +194,38 @@ def test_where_options_begin(line: str, pattern: str, options: str) -> None:
         ("||EXAMPLE.com/Ad", "||example.com/ad"),
         ("*/ad*", "*/ad"),
         ("*-ad*", "-ad"),
+        ("||Example.com/Ad$match-case", "||example.com/Ad"),
+        ("||Exa*Ad$match-case", "||exa*Ad"),
+        ("||*Ad$match-case", "||*Ad"),
+        ("-Ad-$match-case", "-Ad-"),
+        ("a*$script", "a"),
+        ("/*$script", "/*"),
+        ("*/$script", "*/"),
+        ("/ad/*$script", "/ad/*"),
+        ("|a*$script", "|a"),
         ("a***b", "a*b"),
         ("||münchen.example^", "||xn--mnchen-3ya.example^"),
         ("/wërbung/", "/w%C3%ABrbung/"),
         ("/pfad/ä$image", "/pfad/%c3%a4"),
+        ("-ä!~-$image", "-%c3%a4!~-"),
         ("$image", "*"),
+        ("*$image", "*"),
+        ("**$image", "*"),
+        ("*|$image", "*|"),
+        ("*|a$image", "*|a"),
+        ("a/*$image", "a/"),
+        ("//*$image", "//*"),
+        ("/a*$image", "/a"),
+        ("||*$image", "||*"),
+        ("||.*$image", "||."),
+        ("||a*$image", "||a*"),
+        ("||a.b*$image", "||a.b*"),
+        ("||a.b/*$image", "||a.b/"),
+        ("||a.b^*$image", "||a.b^"),
+        ("||a.b.^$image", "||a.b^"),
+        ("||a.b./x$image", "||a.b/x"),
+        ("||a.b.|$image", "||a.b^"),
+        ("||a.b|$image", "||a.b^"),
     ],
 )
 def test_canonical_patterns(line: str, pattern: str) -> None:
@@ -266,6 +312,26 @@ def test_report_counts_every_line() -> None:
     assert AdblockMatcher(builder.build()).rule_count == 5
 
 
+@all_cases(
+    ("line", "count"),
+    [
+        ("||a.com^", 1),
+        ("0.0.0.0 a.com b.com c.com", 3),
+        ("0.0.0.0 a.com localhost", 1),
+        ("@@||a.com^", 1),
+        ("@@||a.com^$ghide,shide", 1),
+        ("@@||a.com^$script,ghide", 1),
+        ("||a.com^$redirect=noopjs", 1),
+        ("||a.com^$redirect-rule=noopjs", 1),
+        ("|ws://a.com", 2),
+        ("||a.com^$inline-script,inline-font", 2),
+        ("||a.com^$badfilter", 1),
+    ],
+)
+def test_as_how_many_rules_a_line_counts(line: str, count: int) -> None:
+    assert AdblockBuilder(judge=False).add_list(0, [line]).accepted == count
+
+
 def test_samples_are_bounded() -> None:
     report = AdblockBuilder(judge=False).add_list(0, [f"||a{number}.com^$wrong" + "x" * 1000 for number in range(100)])
     assert report.rejected == 100
@@ -301,8 +367,14 @@ def test_nested_conditions() -> None:
 
 
 def test_a_source_is_a_small_number() -> None:
-    with pytest.raises(ValueError, match="from 0 to 65535"):
-        AdblockBuilder(judge=False).add_list(65_536, [])
+    for source in (-1, 65_536):
+        with pytest.raises(ValueError, match="from 0 to 65535"):
+            AdblockBuilder(judge=False).add_list(source, [])
+    builder = AdblockBuilder(judge=False)
+    for source in (0, 65_535):
+        assert builder.add_list(source, [f"||s{source}.test^$script"]).accepted == 1
+    matches = AdblockMatcher(builder.build()).match_all(Request(parse_url("https://s65535.test/"), None, ResourceType.SCRIPT))
+    assert [match.source for match in matches] == [65_535]
 
 
 PIECES = st.sampled_from(

@@ -11,7 +11,8 @@ def test_the_condition_is_taken_out() -> None:
         (".a:matches-path( /b ) .c", ".a .c", "/b", False), (":matches-path(/b).c", ".c", "/b", False),
         (".a > :matches-path(/b)", ".a > *", "/b", False), (".a +:matches-path(/b)", ".a +*", "/b", False),
         (".a~:matches-path(/b)", ".a~*", "/b", False), (".a:matches-path(/b)", ".a", "/b", False),
-        (":not(:matches-path(/b)) .c", ".c", "/b", True), (".a:not(:matches-path(/b))", ".a", "/b", True),
+        (":not(:matches-path(/b)) .c", ".c", "/b", True),
+        (":not(:matches-path(/b)).c", ".c", "/b", True), (".a:not(:matches-path(/b))", ".a", "/b", True),
         (r".a:matches-path(/b\(c)", ".a", r"/b\(c", False), (".a:matches-path(/(b(c))d)", ".a", "/(b(c))d", False),
         (r".a:matches-path(\\)", ".a", r"\\", False), (".a[b=',']:matches-path(/b)", ".a[b=',']", "/b", False),
         (".a:is(.b,.c):matches-path(/b)", ".a:is(.b,.c)", "/b", False), (r".a\,b:matches-path(/b)", r".a\,b", "/b", False),
@@ -28,6 +29,7 @@ def test_a_selector_without_one_stays_as_it_is() -> None:
 
 def test_a_condition_of_a_part_is_not_supported() -> None:
     for body in (
+        r".a\,b,.c:matches-path(/b)",
         ".a,.b:matches-path(/b)", ".a:matches-path(/b),.c", ":is(.a:matches-path(/b))", ".a:matches-path(/b):matches-path(/c)",
         ":matches-path(/b)", " :matches-path(/b) ", ":not(:matches-path(/b) .c)", ".a[b='c:matches-path(/b)",
         ".a:matches-path(/b))", ".a[b:matches-path(/b)", ".a:matches-path(/b)]", ".a:matches-path(/b)'",

@@ -21,6 +21,8 @@ CASES = {
     "0.0.0.0 a.test": "a.test",
     "127.0.0.1 _a.b-c.test\n": "_a.b-c.test",
     f"0.0.0.0 {LABEL}.test": f"{LABEL}.test",
+    f"0.0.0.0 {'a.' * 120}test": f"{'a.' * 120}test",
+    f"0.0.0.0 {'a.' * 119}ab.test": "",  # of 253 characters, so it goes the long way
     "||test^": "",
     "||a.test": "",
     "||a.test^^": "",

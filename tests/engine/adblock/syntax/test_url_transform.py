@@ -24,13 +24,17 @@ def test_where_the_steps_lead() -> None:
         ("?u", f"{GO}?&&u=https://x.example/", "https://x.example/"),
         ("?u", f"{GO}?u=https://x.example/&u=https://y.example/", "https://x.example/"),
         ("?u", f"{GO}?u=ftp://x.example/", ""), ("&1", f"{GO}?https%253A//x.example/", "https://x.example/"),
-        ("&2", f"{GO}?a&https://x.example/=1", "https://x.example/"), ("&3", f"{GO}?a&https://x.example/", ""), ("&1", GO, ""),
+        ("&2", f"{GO}?a&https://x.example/=1", "https://x.example/"), ("&3", f"{GO}?a&https://x.example/", ""),
+        ("&002", f"{GO}?a&https://x.example/", "https://x.example/"),
+        ("&120", f"{GO}?{'a&' * 119}https://x.example/", "https://x.example/"), ("&1", GO, ""),
         ("?u ?v", f"{GO}?u=/a%3Fv%3Dhttps://x.example/", ""),
         ("?u ?v", f"{GO}?u=HTTP://b.example/%3Fv%3Dhttps://x.example/%23y", "https://x.example/"),
         ("?u +https", f"{GO}?u=x.example/a", "https://x.example/a"),
         ("?u +https", f"{GO}?u=HTTPS://x.example/a", "https://x.example/a"), ("?u +https", f"{GO}?u=ftp://x.example/a", ""),
         ("?u +https", f"{GO}?u=x.example/a://b", "https://x.example/a://b"),
         ("?u +https", f"{GO}?u=x.example:81/a", "https://x.example:81/a"),
+        ("?u +https", f"{GO}?u=x.example/?v=https://y.example/", "https://x.example/?v=https://y.example/"),
+        ("?u +https", f"{GO}?u=http://x.example/?v=http://y.example/", "https://x.example/?v=http://y.example/"),
         ("?u -base64", f"{GO}?u=aHR0cHM6Ly94LmV4YW1wbGUvYQ%3D%3D", "https://x.example/a"),
         ("?u -base64", f"{GO}?u=aHR0cHM6%0ALy94LmV4YW1wbGUvYQ", "https://x.example/a"),
         ("?u -base64", f"{GO}?u=aHR0cHM6Ly94LmV4YW1wbGUvPw-", ""),
@@ -50,7 +54,8 @@ def test_steps_are_checked() -> None:
     UrlSkip("&999")
     for value, why in (
         ("", "1 to 16 steps"), (" ".join(["?u"] * (MAX_STEPS + 1)), "1 to 16 steps"), ("?", "unknown step '[?]'"),
-        ("&", "unknown"), ("&0", "unknown"), ("&x", "unknown"), ("//", "unknown"), ("/x", "unknown"), ("/x/", "has no group"),
+        ("&", "unknown"), ("&0", "unknown"),
+        ("&1000", "unknown"), ("&x", "unknown"), ("//", "unknown"), ("/x", "unknown"), ("/x/", "has no group"),
         ("+http", "unknown"), ("x" * 101, f"'{'x' * 100}' of"),
     ):  # fmt: skip
         with pytest.raises(RuleError, match=why):
