@@ -188,9 +188,8 @@ class PageClassifier:
             kept = [read]
             for earlier in self._telling:
                 size += len(earlier.page.body)
-                if size > _MOST_KEPT:
-                    break
-                kept.append(earlier)
+                if size <= _MOST_KEPT:
+                    kept.append(earlier)
             self._telling = tuple(kept)
 
     def _counts_url(self, page: Page) -> bool:

@@ -41,9 +41,6 @@ class IgnoredWords:
         if word in self._words:
             return " "
         if _HAN_RUN.match(word):
-            gone = [False] * len(word)
-            for at, pair in enumerate(pairwise(word)):
-                if pair in self._pairs:
-                    gone[at] = gone[at + 1] = True
-            return "".join(" " if drop else mark for mark, drop in zip(word, gone, strict=True))
+            gone = {place for at, pair in enumerate(pairwise(word)) if pair in self._pairs for place in (at, at + 1)}
+            return "".join(" " if at in gone else mark for at, mark in enumerate(word))
         return " " if len(word) >= _SHORT and word in self._squeezed else word

@@ -168,10 +168,9 @@ def login_clone(forms: PageForms, url: str, title: str, text: str, services: Imi
         points = identity.points + max(destination, 0) + asked - (length > LITTLE_LENGTH)
         if identity.points < LEAST_IDENTITY + identity.is_plain or destination is Destination.OWNER or points < LIMIT:
             continue
-        if destination < Destination.SCRIPT and _RELAYS.search(own):
-            continue
-        what = _named(forms.credentials)
-        return _evidence(f"asks for a {what} in the name of {identity.name}, whose site is {identity.domain}")
+        if destination >= Destination.SCRIPT or not _RELAYS.search(own):
+            what = _named(forms.credentials)
+            return _evidence(f"asks for a {what} in the name of {identity.name}, whose site is {identity.domain}")
     return None
 
 

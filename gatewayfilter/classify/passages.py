@@ -46,7 +46,7 @@ def densest(found: Iterable[ZoneHits], categories: Mapping[str, Category], *, id
             continue
         places: dict[str, list[tuple[int, float]]] = {}
         for meaning, (start, _) in hits.hits.items():
-            if meaning.role is Role.WORD and meaning.weight > 0 and meaning.category in categories:
+            if meaning.role is Role.WORD and meaning.category in categories:
                 places.setdefault(meaning.category, []).append((start, meaning.weight))
         for name, of_category in places.items():
             if sum(weight for _, weight in of_category) < ALL_BUT * least * categories[name].limit:
@@ -59,8 +59,8 @@ def densest(found: Iterable[ZoneHits], categories: Mapping[str, Category], *, id
         return None
     hits, first, last = best
     start = max(hits.text.rfind("\n", 0, first) + 1, first - size // MARGIN)
-    end = hits.text.find("\n", last, last + size // MARGIN)
-    return Passage(hits.zone, start, hits.text[start : end if end > 0 else last + size // MARGIN])
+    tail, _, _ = hits.text[last : last + size // MARGIN].partition("\n")
+    return Passage(hits.zone, start, hits.text[start:last] + tail)
 
 
 def _closest(places: list[tuple[int, float]], size: int) -> tuple[float, int, int]:

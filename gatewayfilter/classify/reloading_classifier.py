@@ -37,7 +37,8 @@ _CODE = Path(__file__).parents[1]
 _READING = threading.Lock()
 """One thread reads words at a time: another one that needs the same takes what the first has read."""
 
-type _Signature = tuple[tuple[str, int, int, int], ...]
+type _State = tuple[str | int, ...]
+type _Signature = tuple[_State, ...]
 
 
 class ReloadingClassifier:
@@ -265,10 +266,10 @@ def judging_code(root: Path) -> bytes:
     return digest.digest()
 
 
-def _state(path: Path) -> tuple[str, int, int, int]:
-    """Returns path, time of change, size and inode: a file that is renamed into place has a new inode."""
+def _state(path: Path) -> _State:
+    """Returns path, time of change, size and inode, as far as they are known: a file renamed into place has a new inode."""
     try:
         status = path.stat()
     except OSError:
-        return str(path), 0, 0, 0
+        return (str(path),)
     return str(path), status.st_mtime_ns, status.st_size, status.st_ino

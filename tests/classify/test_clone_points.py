@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from gatewayfilter.classify.imitated_services import Claim, ImitatedServices, Service, folded
 from gatewayfilter.classify.login_clone import (
     MAX_LENGTH,
@@ -191,10 +193,11 @@ def test_where_no_page_is_a_clone() -> None:
         "asks for a password in the name of PayBank, whose site is paybank.com"
     )
     assert _evidence("x").position == -1
-    first_is_owner = forms(target="https://other.com/", declared=("https://other.com/", "https://paybank.com/"), names=("Other",))
-    found = login_clone(first_is_owner, "https://site.example/", "PayBank", "", SERVICES)
-    assert found is not None
-    assert "PayBank" in found.word
+    both: dict[str, Any] = {"target": "https://other.com/", "declared": ("https://other.com/", "https://paybank.com/")}
+    for first, second in (("PayBank", "Other"), ("Other", "PayBank")):  # the owner of one of both names is no thief of it
+        found = login_clone(forms(names=(second,), **both), "https://site.example/", first, "", SERVICES)
+        assert found is not None
+        assert "PayBank" in found.word
 
 
 IDENTITY = _Identity("b", "bank.example", 3)
@@ -289,6 +292,15 @@ def test_so_many_forms_and_so_much_text_are_read() -> None:
     for length, is_clone in ((MAX_LENGTH, True), (MAX_LENGTH + 1, False)):
         assert (find_login_clone(html, "https://site.example/", "PayBank", "a" * length, SERVICES) is not None) is is_clone
     assert find_login_clone("<p>", "https://site.example/", "PayBank", "", SERVICES) is None
+
+
+def test_forms_are_read_only_where_a_page_may_be_a_clone(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr("gatewayfilter.classify.login_clone.read_forms", read.append)
+    field = "<input type=password>"
+    for html, text in ((field, "a" * (MAX_LENGTH + 1)), ("<p>", ""), (field, "a" * MAX_LENGTH)):
+        assert find_login_clone(html, "https://site.example/", "PayBank", text, SERVICES) is None
+    assert read == [field]
 
 
 def test_addresses_that_are_none_are_local() -> None:

@@ -91,6 +91,9 @@ def test_the_densest_passage_is_taken_as_a_share_of_its_limit() -> None:
     assert (densest([first, second], known, ideographic=False) or [""])[0] == "main"
     assert (densest([first, hits(text, [(7_000, 7.5)], "rest", name="d")], known, ideographic=False) or [""])[0] == "rest"
     assert passages.LEAST_SHARE * 4.0 == 3.0
+    few = Meaning("few", "d", Role.WORD, 1.0)
+    beside = first._replace(hits={few: (10, 11), **first.hits})
+    assert (densest([beside], known, ideographic=False) or [""])[0] == "main"  # one category comes to little
 
 
 @all_cases(

@@ -146,3 +146,6 @@ def test_what_was_used_last_is_kept() -> None:
     assert known.get(keys[0]) is made[0]
     known.put(keys[2], made[2])
     assert [known.get(key) for key in keys] == [made[0], None, made[2]]
+    known.put(keys[0], made[1])  # by two threads at once
+    known.put(keys[1], made[1])
+    assert [known.get(key) for key in keys] == [made[1], made[1], None]

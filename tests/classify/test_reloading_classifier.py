@@ -1,3 +1,4 @@
+import hashlib
 import logging
 import threading
 from collections.abc import Sequence
@@ -6,12 +7,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gatewayfilter.classify import MODEL_FILE, CustomWords, Lexicon, LinearModel, ReloadingClassifier, RuleBook, RuleFolder
+from gatewayfilter.classify import (
+    MODEL_FILE,
+    CustomWords,
+    Lexicon,
+    LinearModel,
+    ReloadingClassifier,
+    RuleBook,
+    RuleFolder,
+    reloading_classifier,
+    zones,
+)
 from gatewayfilter.classify.models.linear_model import BITS
 from gatewayfilter.classify.reloading_classifier import CHECK_EVERY_S, judging_code, load_classifier, words_version
 from gatewayfilter.errors import ClassifyError
 from gatewayfilter.extraction.rules import parse_rule
 from gatewayfilter.interfaces import Page
+from tests.classify.models.text_models import made
 
 PAGE = Page("http://x.example/", "http://x.example/", 200, {"content-type": "text/plain"}, b"lucky wheel")
 
@@ -54,6 +66,39 @@ def test_words_are_taken_in_while_it_is_in_use(following: ReloadingClassifier, t
     own.add("fraud", "lucky wheel", 7.0)
     clock.later()
     assert following.classify_page(PAGE).scores == {"fraud": 7.0}
+
+
+def test_words_are_looked_at_no_sooner_than_that_after_the_start(
+    following: ReloadingClassifier, tmp_path: Path, clock: Clock
+) -> None:
+    before = following.words_version()
+    CustomWords(tmp_path / "own").add("gambling", "lucky wheel", 8.0)
+    assert following.classify_page(PAGE).score == 0
+    clock.later()
+    assert following.words_version() != before  # asked alone, too
+    assert following.classify_page(PAGE).score == 8.0
+
+
+@pytest.mark.parametrize("topics", [True, False])
+def test_a_text_model_is_taken_in_where_it_is_wanted(tmp_path: Path, clock: Clock, *, topics: bool) -> None:
+    following = ReloadingClassifier([tmp_path], clock, topics=topics)
+    CustomWords(tmp_path).add("gambling", "lucky wheel", 8.0)
+    clock.later()
+    certain: list[float | None] = []
+    versions = [following.words_version()]
+    for weight in (-4.0, 4.0):
+        made(tmp_path, lucky=weight)
+        clock.later()
+        found = following.classify_page(PAGE)
+        assert load_classifier([tmp_path], topics=topics).classify_page(PAGE) == found
+        certain.append(found.certainty)
+        versions.append(following.words_version())
+    if topics:
+        assert (certain[0] or 0.0) < (certain[1] or 0.0)
+        assert len(set(versions)) == 3
+    else:
+        assert certain == [None, None]
+        assert len(set(versions)) == 1
 
 
 def test_a_change_of_the_extraction_rules_changes_the_version(tmp_path: Path, clock: Clock) -> None:
@@ -134,7 +179,11 @@ def test_a_file_that_cannot_be_looked_at(
         for _ in range(3):
             clock.later()
             assert following.classify_page(PAGE).score == 0
-    assert len(caplog.records) == 1
+        assert len(caplog.records) == 1
+        (tmp_path / "own" / "gone.toml").rename(tmp_path / "own" / "also.toml")
+        clock.later()
+        following.classify_page(PAGE)
+    assert ["gone.toml" in record.message for record in caplog.records] == [True, False]
 
 
 def test_without_good_words_there_is_no_beginning(tmp_path: Path) -> None:
@@ -207,6 +256,7 @@ def test_words_of_other_folders_are_others(tmp_path: Path) -> None:
 def test_words_that_change_while_they_are_read_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = CustomWords(tmp_path)
     words.add("gambling", "lucky wheel", 8.0)
+    words.add("gambling", "read late", 1.0)  # in no other test: what was read last is kept from one to the next
     load = Lexicon.load
 
     def load_late(folders: Sequence[Path]) -> Lexicon:
@@ -218,3 +268,17 @@ def test_words_that_change_while_they_are_read_are_read_again(tmp_path: Path, mo
         assert load_classifier([tmp_path]).classify_page(PAGE).score == 9.0
     words.add("gambling", "lucky wheel", 8.0)
     assert load_classifier([tmp_path]).classify_page(PAGE).score == 8.0
+
+
+def test_digests_are_made_where_md5_is_refused_for_security(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(data: bytes = b"", *, usedforsecurity: bool = True) -> object:
+        if usedforsecurity:
+            raise ValueError("[digital envelope routines] unsupported")  # by OpenSSL in FIPS mode
+        return hashlib.md5(data, usedforsecurity=False)
+
+    expected = words_version([tmp_path])
+    judging_code.cache_clear()
+    for module in (reloading_classifier, zones):
+        monkeypatch.setattr(module, "md5", refusing)
+    assert words_version([tmp_path]) == expected
+    assert load_classifier([tmp_path]).classify_page(PAGE).text_digest == hashlib.md5(b"\nlucky wheel\n").digest()

@@ -124,6 +124,8 @@ def test_a_page_that_reads_like_its_category_is_taken_over_the_limit() -> None:
     below = replace(judged(gambling=5.0), sums={"gambling": replace(SUM, limit=6.0)})  # of a short page
     short = weighed(below, Model(0.95))
     assert (short.score, short.limit, short.evidence[0].weight) == (OVER * 6, 6.0, 2.5)
+    odd = weighed(replace(below, sums={"gambling": replace(SUM, limit=6.0001)}), Model(0.95))
+    assert (odd.score, odd.scores, odd.evidence[0].weight) == (7.5, {"gambling": 7.5}, 2.5)
 
 
 def test_a_page_that_reads_harmless_is_taken_under_the_limits() -> None:
@@ -239,12 +241,16 @@ def test_a_second_opinion_moves_each_score_in_the_grey_zone() -> None:
     assert (fewer.category, fewer.score, fewer.certainty, fewer.doubt) == ("", 14.0, 0.5, "drugs")
     none = with_opinion(replace(found, evidence=(HIT, replace(HIT, weight=0.0))), LEXICON, 99.0)
     assert none.category == ""
+    light = with_opinion(replace(found, evidence=(HIT, replace(HIT, weight=0.5))), LEXICON, 99.0)
+    assert light.category == "gambling"
     down = with_opinion(replace(found, scores={"gambling": 5.0, "drugs": 5.0002}), LEXICON, -99.0)
     assert (down.category, down.scores, down.certainty) == ("", {}, 0.5)
+    little = with_opinion(replace(found, scores={"gambling": 5.0, "drugs": 5.5}), LEXICON, -99.0)
+    assert little.scores == {"drugs": 0.5}
     half = with_opinion(found, LEXICON, 1.0)
     chance = 1 / (1 + exp(-1.0))
     assert half.scores["gambling"] == pytest.approx(9.0 + 10 * (chance - 0.5), abs=1e-3)
-    assert half.evidence[-1].word == "second opinion 73%"
+    assert (half.evidence[-1].word, half.evidence[-1].weight) == ("second opinion 73%", 2.311)
 
 
 def test_a_second_opinion_withdraws_no_verdict_for_too_few_words_and_none_that_is_clear() -> None:

@@ -6,10 +6,13 @@ from typing import Any, cast
 
 import pytest
 
+from gatewayfilter.classify import score_adjustment
 from gatewayfilter.classify.classifier import Explained
 from gatewayfilter.classify.ignored_words import IgnoredWords
+from gatewayfilter.classify.lexicon.lexicon import Category, Lexicon
 from gatewayfilter.classify.lexicon.match_filter import Meaning, Role, is_alphabetic
 from gatewayfilter.classify.login_clone import Destination, _destination_of, _greedy, _is_foreign, _is_local
+from gatewayfilter.classify.models.calibration import BLOCKED_FROM
 from gatewayfilter.classify.models.text_model import terms_of
 from gatewayfilter.classify.passages import LEAST_SHARE, LETTERS, MARGIN, densest
 from gatewayfilter.classify.score import Judgement, Sum, ZoneHits
@@ -71,9 +74,19 @@ def test_a_clone_outweighs_words_and_is_in_doubt_where_that_is_wanted() -> None:
     assert (judged.category, judged.score, judged.limit, judged.doubt) == ("fraud", OVER * 20, 20.0, "")
     assert judged.scores == {"gambling": 3.0, "fraud": OVER * 20}
     assert (judged.evidence, judged.certainty) == ((replace(clone, weight=OVER * 20),), 0.99)
+    odd = Lexicon({"fraud": Category("fraud", 7.7777)})
+    assert as_login_clone(found, clone, odd, Strictness.STANDARD).score == 9.722
     doubtful = as_login_clone(replace(found, certainty=None), clone, LEXICON, Strictness.RELAXED)
     assert (doubtful.category, doubtful.score, doubtful.limit, doubtful.doubt) == ("", 3.0, 30.0, "fraud")
     assert (doubtful.scores, doubtful.evidence, doubtful.certainty) == ({"gambling": 3.0}, (clone,), CLONE_CERTAINTY)
+
+
+def test_a_clone_is_as_certain_as_a_strictness_requires(monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = Evidence("asks for a password", "fraud", 0.0, "rest", -1)
+    for strictness, least in BLOCKED_FROM.items():
+        for certainty, category in ((least, "fraud"), (least - 0.01, "")):
+            monkeypatch.setattr(score_adjustment, "CLONE_CERTAINTY", certainty)
+            assert as_login_clone(Classification("", 3.0, 30.0), clone, LEXICON, strictness).category == category
 
 
 def test_scores_that_are_not_clear() -> None:
@@ -135,7 +148,7 @@ def test_a_passage_ends_with_its_lines() -> None:
 
 def test_letters_that_blanks_part_from_words() -> None:
     joined = "az09AZéдא가\u0dff\u0f00\u2e7f\ua4d0"
-    apart = " -_的ไทยあ\u2e80\u4e00\ua4cf\u0e01\u0edf\uff21"
+    apart = " -_的ไทยあ\u2e80\u4e00\ua4cf\u0e01\u0edf\uf900\uff21"
     assert [mark for mark in joined if not is_alphabetic(mark) and mark.isalnum()] == []
     assert [mark for mark in apart if is_alphabetic(mark)] == []
 

@@ -211,5 +211,5 @@ def is_alphabetic(character: str) -> bool:
     if character.isascii():
         return character.isalnum()
     return character.isalnum() and not (
-        "\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character > "\uf8ff"
+        "\u0e00" <= character <= "\u0eff" or "\u2e80" <= character <= "\ua4cf" or character >= "\uf900"
     )

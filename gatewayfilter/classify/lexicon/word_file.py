@@ -39,7 +39,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +142,7 @@ def parse_word_file(text: str, name: str) -> WordFile:
         raise ClassifyError(f"{name} is not valid TOML: {error}") from error
     for key in document:
         if key not in _KEYS:
-            near = get_close_matches(key, _KEYS, n=1, cutoff=0.5)
+            near = get_close_matches(key, _KEYS, cutoff=0.5)
             raise ClassifyError(f"{name}: unknown key {key!r}{f'; did you mean {near[0]!r}?' if near else ''}")
     read = _Reader(document, name)
     category = read.of("category", str, "")
@@ -256,7 +255,7 @@ class _Reader:
             weight = float(value)
         except ValueError:
             raise self._wrong(key, f"{value!r} is no weight") from None
-        if isinstance(value, bool) or not isfinite(weight) or not 0 < abs(weight) <= MAX_WEIGHT or (weight < 0 and not negative):
+        if isinstance(value, bool) or not 0 < (abs(weight) if negative else weight) <= MAX_WEIGHT:
             raise self._wrong(key, f"a weight must be above 0 and at most {MAX_WEIGHT:.0f}")
         return weight
 

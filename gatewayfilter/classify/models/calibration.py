@@ -117,12 +117,11 @@ class Calibration:
         """Returns the certainty for log-odds: linear between the knots, in log-odds, with slope 1 outside of them."""
         knots = self.knots[:, column].tolist()
         values = [log(value / (1 - value)) for value in BLOCKED_FROM.values()]
-        if odds <= knots[0]:
-            found = values[0] + odds - knots[0]
-        elif odds >= knots[-1]:
-            found = values[-1] + odds - knots[-1]
-        else:
+        if knots[0] < odds < knots[-1]:
             found = float(np.interp(odds, knots, values))
+        else:
+            end = 0 if odds <= knots[0] else -1
+            found = values[end] + odds - knots[end]
         return 1.0 / (1.0 + exp(-min(max(found, -_MAX_LOG_ODDS), _MAX_LOG_ODDS)))
 
     def arrays(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class DecisionTrees:
             ValueError: its arrays are damaged.
         """
         start, inputs, limits, leaves = (arrays[name] for name in ("start", "inputs", "limits", "leaves"))
-        trees = len(inputs) if inputs.ndim else 0
+        trees = inputs.size // INNER
         if not 1 <= trees <= _MOST_TREES or start.shape != (1,) or start.dtype != np.float64 or not np.isfinite(start).all():
             raise ValueError("its trees are damaged")
         if inputs.shape != (trees, INNER) or inputs.dtype != np.int16 or inputs.min() < 0 or inputs.max() >= count:

@@ -41,6 +41,7 @@ MAX_TERM = 40
 """Characters of a term that is shown."""
 _MAX_FILE = 8_000_000
 """Bytes of a file, of all that it unpacks to, and of the weights in memory."""
+_MOST_ROWS = _MAX_FILE >> BITS
 _KEPT_WHOLE = 0.9999
 """Share of the weights that a byte can hold; a few very large ones would make all others coarse."""
 _VERSION = 4
@@ -85,7 +86,7 @@ def terms_of(text: str) -> Terms:
     words = _WORD.findall(squashed_view(text[:MAX_CHARACTERS]))
     count = max(1, round(len(words) / WINDOW))
     codes = np.fromiter(map(crc32, " ".join(words).encode(errors="replace").split()), np.uint32, len(words))
-    at = (np.arange(len(words)) * count // max(len(words), 1)).astype(np.uint32)
+    at = (np.arange(len(words)) * count // len(words)).astype(np.uint32)
     pairs = codes[:-1] * _PAIR ^ codes[1:]
     triples = pairs[:-1] * _PAIR + codes[2:] + _TRIPLE
     mixed = np.concatenate((codes, pairs, triples)) * _FINISH
@@ -187,10 +188,10 @@ class TextModel:
         if not terms.words:
             return NOTHING_READ
         row = 1 + self.calibration.categories.index(category)
-        squares, *sums = sums_of(terms, self.rarity, self.weights, row)
+        squares, common, own = sums_of(terms, self.rarity, self.weights, row)
         lengths = np.maximum(np.sqrt(squares) / _WHOLE, _LEAST_LENGTH)
         numbers: list[float] = []
-        for place, added in zip((0, row), sums, strict=True):
+        for place, added in ((0, common), (row, own)):
             logits = added * self.scale[place] / lengths + self.bias[place]
             numbers += [*of_windows(logits[:-1]), float(logits[-1])]
         return Reading(*numbers)
@@ -200,7 +201,7 @@ class TextModel:
 
         Of a text of more than `MOST_PARTS` parts, the first ones and the last are read.
         """
-        starts = list(range(0, max(len(text), 1), MAX_CHARACTERS))
+        starts = list(range(0, max(len(text), MAX_CHARACTERS), MAX_CHARACTERS))
         if len(starts) > MOST_PARTS:
             starts = [*starts[: MOST_PARTS - 1], len(text) - MAX_CHARACTERS]
         parts = (self.read(text[at : at + MAX_CHARACTERS], category) for at in starts)
@@ -231,7 +232,7 @@ class TextModel:
             raise ValueError("it is of another version")
         calibration = Calibration.of(arrays)
         rows = 1 + len(calibration.categories)
-        if rarity.shape != (1 << BITS,) or rarity.dtype != np.uint8 or rows << BITS > _MAX_FILE:
+        if rarity.shape != (1 << BITS,) or rarity.dtype != np.uint8 or rows > _MOST_ROWS:
             raise ValueError("its weights are damaged")
         if weights.shape != (rows, np.count_nonzero(rarity)) or weights.dtype != np.int8:
             raise ValueError("its weights are damaged")
@@ -271,7 +272,7 @@ def save(model: TextModel, path: Path) -> None:
         "numbers": np.array([model.scale, model.bias]),
         **model.calibration.arrays(),
     }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             content = io.BytesIO()
             np.save(content, array, allow_pickle=False)

@@ -17,6 +17,9 @@ MAX_EXAMPLES = 50_000
 FOLDS = 5
 _STEPS = 60
 _MEMORY = 8
+_HALVINGS = 20
+"""Lengths of a step that are tried."""
+_MAX_LOG_ODDS = 30.0
 _PENALTY = 1.0
 """L2, for the sum of the losses; from 0.3 to 3 the area under the curve changed by less than .01."""
 
@@ -151,7 +154,7 @@ def _fit(rows: _Rows, labels: NDArray[np.float64]) -> tuple[NDArray[np.float64],
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         logits = rows.dot(point[compact]) + point[-1]
         wrong = np.logaddexp(0.0, np.where(labels == 1, -logits, logits))
-        residuals = balance * (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30))) - labels)
+        residuals = balance * (1.0 / (1.0 + np.exp(-np.clip(logits, -_MAX_LOG_ODDS, _MAX_LOG_ODDS))) - labels)
         gradient = np.append(rows.back(residuals, compact, len(places)) + _PENALTY * point[:-1] * 0.1, residuals.sum())
         return float((balance * wrong).sum() + 0.05 * _PENALTY * (point[:-1] ** 2).sum()), gradient
 
@@ -162,7 +165,7 @@ def _fit(rows: _Rows, labels: NDArray[np.float64]) -> tuple[NDArray[np.float64],
         direction = _direction(gradient, pairs)
         slope = float(gradient @ direction)
         step = 1.0 if pairs else 1.0 / max(float(np.linalg.norm(gradient)), 1e-9)
-        for _ in range(20):
+        for _ in range(_HALVINGS):
             moved = point + step * direction
             new_value, new_gradient = loss(moved)
             if new_value <= value + 1e-4 * step * slope:
@@ -185,14 +188,14 @@ def _direction(
 ) -> NDArray[np.float64]:
     """The two loops of L-BFGS: minus the inverse Hessian, as the last steps tell of it, times the gradient."""
     direction = -gradient
-    scales: list[float] = []
+    scaled: list[tuple[NDArray[np.float64], NDArray[np.float64], float]] = []
     for moved, turned in reversed(pairs):
         scale = float(moved @ direction) / float(moved @ turned)
-        scales.append(scale)
+        scaled.append((moved, turned, scale))
         direction = direction - scale * turned
     if pairs:
         moved, turned = pairs[-1]
         direction = direction * (float(moved @ turned) / float(turned @ turned))
-    for (moved, turned), scale in zip(pairs, reversed(scales), strict=True):
+    for moved, turned, scale in reversed(scaled):
         direction = direction + (scale - float(turned @ direction) / float(moved @ turned)) * moved
     return direction

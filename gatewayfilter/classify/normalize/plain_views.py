@@ -75,16 +75,20 @@ def squashed_view(normal: str) -> str:
 
     Sentence marks stay: they part words that stand side by side by chance. Equal to its input when there is nothing to undo.
     """
-    text = normal
-    if not text.isascii() and _EXOTIC.search(text):
-        text = _HIDDEN.sub("", text)
-        text = _in_lines(text, _LOOKALIKE, _MIXED_WORD, _latinised)
-        if _HAN.search(text):
-            text = _IN_HAN.sub("", text)
+    text = normal if normal.isascii() else _without_exotic(normal)
     if any(map(text.__contains__, IN_WORD)):
         text = _in_lines(text, _MAYBE_MARKS, _MARKS, "")
     text = _in_lines(text, _MAYBE_SPELLED, _SPELLED, _joined)
     return _in_lines(text, _MAYBE_LEET, _LEET_WORD, _unleeted)
+
+
+def _without_exotic(text: str) -> str:
+    """Returns a text without invisible characters, look-alikes, and marks between ideographs."""
+    if _EXOTIC.search(text) is None:
+        return text
+    text = _HIDDEN.sub("", text)
+    text = _in_lines(text, _LOOKALIKE, _MIXED_WORD, _latinised)
+    return _IN_HAN.sub("", text) if _HAN.search(text) else text
 
 
 def changed_lines(normal: str) -> str:
@@ -92,9 +96,8 @@ def changed_lines(normal: str) -> str:
     squashed = squashed_view(normal)
     if squashed == normal:
         return ""
-    # It never takes a line away.
-    lines = zip(normal.split("\n"), squashed.split("\n"), strict=True)
-    return "\n".join(changed for line, changed in lines if changed != line)
+    lines = normal.split("\n")  # squashing never takes one away
+    return "\n".join(changed for number, changed in enumerate(squashed.split("\n")) if changed != lines[number])
 
 
 def _in_lines(text: str, sign: re.Pattern[str], pattern: re.Pattern[str], new: str | Callable[[re.Match[str]], str]) -> str:
@@ -103,12 +106,11 @@ def _in_lines(text: str, sign: re.Pattern[str], pattern: re.Pattern[str], new: s
     if found is None:
         return text
     pieces: list[str] = []
+    ended = f"{text}\n"
     done = 0
     while found:
         start = max(done, text.rfind("\n", done, found.start()))
-        end = text.find("\n", found.end())
-        if end < 0:
-            end = len(text)
+        end = ended.index("\n", found.end())
         pieces += text[done:start], pattern.sub(new, text[start:end])
         done = end
         found = sign.search(text, end)

@@ -44,8 +44,7 @@ def unlocking_sign(text: str) -> str:
     """
     text = text[:MAX_READ]
     evades = len(_EVADES.findall(text))
-    unlocks = len(_UNLOCKS.findall(text)) if evades else 0
-    if unlocks < LEAST_UNLOCKED:
+    if not evades or (unlocks := len(_UNLOCKS.findall(text))) < LEAST_UNLOCKED:
         return ""
     runs = len(_RUNS.findall(text))
     named = runs + unlocks + evades

@@ -197,8 +197,36 @@ def test_matches_may_come_in_any_order() -> None:
     assert settled == [{meanings[2][0][3]: (0, 5)}] * 2
 
 
-def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def python_scan(monkeypatch: pytest.MonkeyPatch, *words: WordFile) -> Callable[[str], list[str]]:
+    """Returns what gives the texts that count of a text, by the scan without compiled code."""
     monkeypatch.setattr(scanner, "_compiled", None)
-    scan = Scanner(Lexicon.of([WordFile("casino", words={"casino": 6.0}, near=[Proximity("n", 2.0, ("hurt",), ("boss",))])]))
-    text = normal_view("Casino, hurt your boss")
-    assert {text[start:end] for start, end in scan.scan(text).values()} == {"casino", "hurt your boss"}
+    scan = Scanner(Lexicon.of(words)).scan
+    return lambda text: [text[start:end] for start, end in scan(text).values()]
+
+
+def test_halves_of_pairs_hide_no_phrase_that_overlaps_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = python_scan(monkeypatch, WordFile("bad", words={"a b": 1.0, "b c": 1.0}), WordFile("other", words={"b": 1.0}))
+    for text in ("a b c", "a b c \ud800", "\udc00 a b c"):
+        assert scan(text) == ["a b", "b c", "b"], text
+
+
+def test_python_counts_whole_words_that_nothing_covers(monkeypatch: pytest.MonkeyPatch) -> None:
+    near = Proximity("n", 2.0, ("hurt",), ("boss",))
+    scan = python_scan(
+        monkeypatch,
+        WordFile("bad", words={"casino": 1.0, "free casino": 1.0, "*tube": 1.0}, context={"royale": 1.0}, near=[near]),
+        WordFile("other", words={"casino": 1.0}, exceptions=["casino royale", "casino royale free", "hurt feelings", "royale"]),
+    )
+    for text, found in (
+        ("casino", ["casino"] * 2), ("free casino", ["free casino", "casino"]), ("", []), ("none", []),
+        ("xcasino casino9 écasino casinoé 9casino casinox", []), ("的casino的", ["casino"] * 2),
+        ("xtube éxtube tubex tubeé", ["tube"]), ("casino royale", ["royale"]), ("casino royales casino", ["casino"] * 2),
+        ("casino royale free casino", ["royale", "free casino", "casino"]),
+        ("hurt feelings of a boss", []), ("hurt boss", ["hurt boss"]), ("hurt bosses", []), ("hurt", []),
+    ):  # fmt: skip
+        assert scan(text) == found, text
+
+
+def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = python_scan(monkeypatch, WordFile("casino", words={"casino": 6.0}, near=[Proximity("n", 2.0, ("hurt",), ("boss",))]))
+    assert scan(normal_view("Casino, hurt your boss")) == ["casino", "hurt your boss"]

@@ -41,6 +41,7 @@ from tests.case_tables import all_cases
         (4, 5, OTHER)], [(2, 5)]),
         ("a b a b", [(0, 1, ONE), (2, 3, OTHER), (4, 5, ONE), (6, 7, OTHER)], [(0, 3)]), ("a b a c", [(0, 1, ONE),
         (2, 3, OTHER), (4, 5, ONE), (6, 7, OTHER)], [(0, 3), (4, 7)]),
+        ("a b c b", [(0, 1, ONE), (2, 3, OTHER), (4, 5, ONE), (6, 7, OTHER)], [(0, 3), (4, 7)]),
         ("a. b a", [(0, 1, ONE), (3, 4, OTHER), (5, 6, ONE)], [(3, 6)]), ("", [], []),
     ],
 )  # fmt: skip

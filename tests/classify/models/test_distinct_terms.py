@@ -1,5 +1,7 @@
 """The different terms of a text: compiled and in Python the same, whatever the text."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -86,3 +88,26 @@ def test_sums_of_what_does_not_belong_together_are_refused(window: int, place: i
     rows = np.array([window]), np.array([place]), np.array([1], np.uint8)
     with pytest.raises(ValueError, match=r"the terms are damaged|no such weights"):
         compiled.sums(*rows, count, np.zeros(8, np.uint8), np.zeros((2, 8), np.int8), row)
+
+
+class Standing:
+    """Stands in for the compiled module."""
+
+    def distinct_terms(self, text: str, window: int, bits: int) -> tuple[object, ...]:
+        return text, window, bits, "places", "first"
+
+    def sums(self, windows: Any, places: Any, first: Any, count: int, *more: Any) -> tuple[object, ...]:
+        return windows.tolist(), places.tolist(), first.tolist(), count, more[-1]
+
+
+def test_what_is_compiled_is_used_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = plain_distinct_terms("free spins")
+    sums = [each.tolist() for each in plain_sums(terms, RARITY, WEIGHTS, 1)]
+    monkeypatch.setattr(text_model, "_compiled", Standing())
+    found: list[Any] = [text_model.distinct_terms(text) for text in ("c4sino", "a" * MAX_CHARACTERS + "b")]
+    assert [each[:3] for each in found] == [(text, WINDOW, BITS) for text in ("casino", "a" * MAX_CHARACTERS)]
+    added: Any = sums_of(terms, RARITY, WEIGHTS, 1)
+    assert added == (terms.windows.tolist(), terms.places.tolist(), terms.is_first.tolist(), terms.window_count, 1)
+    monkeypatch.setattr(text_model, "_compiled", None)
+    assert told_apart(text_model.distinct_terms("free spins")) == told_apart(terms)
+    assert [each.tolist() for each in sums_of(terms, RARITY, WEIGHTS, 1)] == sums

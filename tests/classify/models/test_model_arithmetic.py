@@ -221,7 +221,8 @@ def test_of_a_long_text_the_first_parts_and_the_last_are_read(monkeypatch: pytes
     model = known()
     for text, parts in (
         ("", [""]), ("abc", ["abc"]), ("abcd", ["abcd"]), ("abcde", ["abcd", "e"]),
-        ("abcd" * MOST_PARTS, ["abcd"] * MOST_PARTS), ("abcd" * MOST_PARTS + "x", ["abcd"] * (MOST_PARTS - 1) + ["bcdx"]),
+        ("abcd" * MOST_PARTS, ["abcd"] * MOST_PARTS), ("abcd" * (MOST_PARTS - 1) + "a", ["abcd"] * (MOST_PARTS - 1) + ["a"]),
+        ("abcd" * MOST_PARTS + "x", ["abcd"] * (MOST_PARTS - 1) + ["bcdx"]),
     ):  # fmt: skip
         read.clear()
         found = model.read_parts(text, NAMES[1])
@@ -246,7 +247,7 @@ def test_weights_are_kept_in_a_byte_each() -> None:
     weights = np.zeros((3, 1 << text_model.BITS))
     weights[0, :4] = 1.0, -0.5, 0.25, 0.1
     weights[1, :20_001] = 1.0
-    weights[1, 0] = -50.0  # one of 20,001 is cut off
+    weights[1, :2] = -50.0, 50.0  # two of 20,001 are cut off
     model = packed(weights, np.full(1 << text_model.BITS, 255, np.uint8), np.array([1.0, 2.0, 3.0]), calibration())
     largest = float(np.quantile([1.0, 0.5, 0.25, 0.1], 0.9999))
     assert model.scale == pytest.approx([largest / 127, 1 / 127, 1.0])
@@ -257,7 +258,7 @@ def test_weights_are_kept_in_a_byte_each() -> None:
 
 
 def test_a_model_is_written_in_small_and_by_name(tmp_path: Path) -> None:
-    model = known(aa=(4, 8, 255), bb=(-2, 2, 51))
+    model = known(aa=(4, 8, 255), bb=(-2, 2, 51), cc=(3, 3, 1))
     save(model, tmp_path / "m.npz")
     with zipfile.ZipFile(tmp_path / "m.npz") as archive:
         items = {item.filename: item for item in archive.infolist()}

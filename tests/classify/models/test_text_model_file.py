@@ -1,6 +1,7 @@
 """Files of the text model: damaged ones, and ones that hold no model."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,12 @@ def test_the_same_model_is_the_same_file(tmp_path: Path) -> None:
     model = made(tmp_path, offer=1.0)
     save(model, tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / TEXT_MODEL_FILE).read_bytes()
+
+
+def test_a_file_never_holds_objects(tmp_path: Path) -> None:
+    model = replace(made(tmp_path, offer=1.0), calibration=calibration(passages=np.array([None], object)))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        save(model, tmp_path / "objects.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no archive", bytes(20_000_000)])

@@ -1,6 +1,7 @@
 """Training to the last digit: which examples count, how the folds are measured, and where the descent ends."""
 
 import random
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -54,7 +55,10 @@ def test_a_step_must_lead_down_by_a_share_of_its_slope(penalty: float, logit: fl
 @pytest.mark.filterwarnings("ignore:invalid value encountered")
 def test_what_is_no_number_ends_the_descent_at_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_PENALTY", float("nan"))
+    directions = Mock(side_effect=training._direction)
+    monkeypatch.setattr(training, "_direction", directions)
     found = fit(texts())
+    assert directions.call_count == 1
     assert found.bias == 0.0
     assert not found.weights.any()
 

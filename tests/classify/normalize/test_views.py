@@ -114,6 +114,7 @@ def test_python_does_the_work_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert views.changed_lines("cas1n0 x\nplain\nc.a.s.i.n.o") == "casino x\ncasino"
     assert views.changed_lines("plain\ntext") == ""
     assert views.squashed_view("cas1n0\nplain") == "casino\nplain"
+    assert views.squashed_view("a “quoted” cas1n0") == "a “quoted” casino"
 
 
 @all_cases("text", ["\ud800 casino", "casino \udfff\udfff bonus", "c\udc00asino"])

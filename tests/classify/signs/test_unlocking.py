@@ -55,6 +55,7 @@ def test_how_often_each_is_said_at_least() -> None:
     assert not unlocking_sign(f"{both} crack keygen")
     assert unlocking_sign(f"{both} {run} {run} police police")
     assert not unlocking_sign(f"{both} {run} {run} {run} police police police")
+    assert [unlocking_sign(text) for text in ("crack keygen loader loader loader", f"{both} {run}", "")] == ["", "", ""]
 
 
 def test_a_sign_counts_for_its_category_alone() -> None:

@@ -132,9 +132,11 @@ cases = ['<div>' * (N // 5), '<b>' * (N // 3), '<div>' * (N // 11) + '</div>' * 
     '\\u8d4c\\u535a' * (N // 2), '\\u8d4c.' * (N // 2), '\\u8d4c' * N, 'casino ' * (N // 7), '\\ufdfa' * N,
     '\\u200b' * N, '<meta name=description content=x>' * (N // 32),
     ('<img alt ' + 'x' * 19_980 + '>') * (N // 20_000), ('<img alt' + '"' * 19_980 + '>') * (N // 20_000)]
+import resource
 from pathlib import Path
 from gatewayfilter.classify import Lexicon, PageClassifier
 from gatewayfilter.interfaces import Page
+resource.setrlimit(resource.RLIMIT_CPU, (110, 110))
 classifier = PageClassifier(Lexicon.load([Path('lists/words')]))
 for number, case in enumerate(cases):
     page = Page('http://x.example/', 'http://x.example/', 200, {'content-type': 'text/html'}, case.encode()[:N])
@@ -145,8 +147,9 @@ print('done')
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_pathological_pages_end(each_reading: str) -> None:
-    """All of them together take 2 to 10 s here; one quadratic step would take minutes."""
+    """All of them together take 2 to 10 s of CPU here; one quadratic step would take minutes. They have 110 s."""
     environ = {**os.environ, "GATEWAYFILTER_PURE": "1" if each_reading == "Python" else ""}
     command = [sys.executable, "-c", PATHOLOGICAL]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, env=environ)

@@ -3,6 +3,7 @@
 import gzip
 import importlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -237,18 +238,23 @@ json.dump([steps(ORDINARY[0]), found], sys.stdout)
 @needs_compiled
 @pytest.mark.slow
 def test_no_page_takes_long() -> None:
-    """2 MB of anything are read in a quarter of a second; the slowest takes half of that on one quiet core."""
+    """2 MB of anything are read in a quarter of a second; the slowest takes half of that on one quiet core.
+
+    The best of some readings counts, in the time of this thread: others share the caches, the cores and the process.
+    """
     assert _reading is not None
     slow = []
     for number, page in enumerate(HOSTILE):
         html = page(MAX_HTML)
-        times = []
+        best = math.inf
         for _ in range(3):
-            before = time.process_time()
+            before = time.thread_time()
             markup.read_markup(html)
-            times.append(time.process_time() - before)
-        if min(times) > SLOWEST_S:
-            slow.append((number, min(times)))
+            best = min(best, time.thread_time() - before)
+            if best <= SLOWEST_S:
+                break
+        else:
+            slow.append((number, best))
     assert not slow
 
 
@@ -298,6 +304,7 @@ print(len(pages), "pages were read")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_no_memory_but_the_page_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads with a build in which the compiler guards each access to memory, and each string has memory of its own."""
     libraries = [
@@ -324,6 +331,7 @@ def test_no_memory_but_the_page_is_read(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_steps_grow_with_the_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts what a build with a counter reads: no page takes more than a few steps a character, the tenfold page tenfold."""
     monkeypatch.setenv("CFLAGS", "-DCOUNT_STEPS -O1")
