@@ -247,7 +247,7 @@ def test_no_page_takes_long() -> None:
     for number, page in enumerate(HOSTILE):
         html = page(MAX_HTML)
         best = math.inf
-        for _ in range(3):
+        for _ in range(20):
             before = time.thread_time()
             markup.read_markup(html)
             best = min(best, time.thread_time() - before)
