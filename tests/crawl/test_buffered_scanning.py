@@ -102,3 +102,12 @@ async def test_without_a_buffer_nothing_is_scanned() -> None:
     crawl.worker._buffer = None
     await scanned(crawl, scans)
     assert len(scans.results) == 1
+
+
+def test_links_of_a_page_out_of_the_buffer_count_as_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl, asked = Crawl(), list[object]()
+    digests = [bytes([number]) * 16 for number in range(2)]
+    monkeypatch.setattr(crawl.worker._outcomes, "scanned", lambda visit: asked.append(visit) or digests)  # type: ignore[func-returns-value]
+    crawl.worker._keep_scanned(cast("Any", "visit"))
+    assert asked == ["visit"]
+    assert all(digest in crawl.seen for digest in digests)

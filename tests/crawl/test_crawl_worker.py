@@ -293,6 +293,14 @@ async def test_what_was_seen_is_saved_now_and_then(monkeypatch: pytest.MonkeyPat
     assert len({*saved}) == 1
 
 
+async def test_what_was_seen_is_saved_once_in_a_minute_and_at_the_end(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin.answers["/a"] = reply(b"<p>knitting")
+    crawl, saved = Crawl(origin.url("/a")), list[bool]()
+    monkeypatch.setattr(crawl.seen, "save", lambda: saved.append(True))
+    await crawl.until(lambda: crawl.frontier.settled >= 1 and crawl.frontier.polls >= 3 and not saved)
+    assert saved == [True]
+
+
 async def test_a_worker_with_little_to_do_polls_seldom(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crawl_worker, "GRACE_S", 0.01)
 

@@ -105,18 +105,20 @@ async def test_so_many_pages_are_in_work_at_once(visits: Visits, concurrency: in
 async def test_what_went_wrong_is_said_and_counted(visits: Visits) -> None:
     visits.pages = {
         "http://none.example/": FetchError("cannot connect"),
+        "http://away.example/": FetchError("cannot connect"),
         "http://inside.example/": ForbiddenAddressError("not a public address"),
         "http://gone.example/": ((), None),
     }
-    found = await visits.crawl().run(["none.example", "http://inside.example/", "http://[", "gone.example"])
+    found = await visits.crawl().run(["none.example", "away.example", "http://inside.example/", "http://[", "gone.example"])
     assert [(one.url, one.status, one.error, one.refused, one.elapsed_ms) for one in found[1:]] == [
         ("http://none.example/", 0, "cannot connect", False, 250),
+        ("http://away.example/", 0, "cannot connect", False, 250),
         ("http://inside.example/", 0, "not a public address", True, 250),
         ("http://gone.example/", 404, "a page of this kind is not classified (status 404)", False, 250),
     ]
     assert (found[0].url, found[0].refused) == ("http://[", True)
-    assert (visits.counters["pages_refused"], visits.counters["pages_failed"]) == (2, 1)
-    assert (visits.progress[-1].failed, visits.progress[-1].done, visits.progress[-1].harmful) == (3, 4, 0)
+    assert (visits.counters["pages_refused"], visits.counters["pages_failed"]) == (2, 2)
+    assert (visits.progress[-1].failed, visits.progress[-1].done, visits.progress[-1].harmful) == (4, 5, 0)
     assert await visits.crawl().run([]) == []
 
 
@@ -125,3 +127,35 @@ async def test_without_listeners_it_goes_as_far(visits: Visits) -> None:
     silent: Callable[..., Any] = ForegroundCrawl
     assert paths(await silent(crawl._context, "look").run([START])) == [START]
     assert (visits.told, visits.progress) == ([], [])
+
+
+async def test_what_is_under_way_has_ended_before_the_runtime_closes(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended, closed = list[str](), list[str](), list[int]()
+
+    class Slow:
+        async def visit(self, target: Target, *, patience_s: float) -> VisitResult:
+            begun.append(target.url.text)
+            try:
+                await asyncio.sleep(3_600 + patience_s)
+            finally:
+                for _ in range(len(begun) if target.url.text == begun[-1] else 0):
+                    await asyncio.sleep(0)
+                ended.append(target.url.text)
+            raise AssertionError("it was cancelled")
+
+    @asynccontextmanager
+    async def open_runtime(*_: object) -> AsyncIterator[Any]:
+        try:
+            yield SimpleNamespace(visitor=Slow())
+        finally:
+            closed.append(len(ended))
+
+    monkeypatch.setattr(foreground, "open_runtime", open_runtime)
+    running = asyncio.create_task(visits.crawl(concurrency=3).run([f"http://a{number}.example/" for number in range(3)]))
+    async with asyncio.timeout(10):
+        while len(begun) < 3:  # noqa: ASYNC110  they begin by themselves
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert (closed, sorted(ended)) == ([3], sorted(begun))

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
+from gatewayfilter.crawl import outcome_batcher
 from gatewayfilter.crawl.context import CrawlContext
 from gatewayfilter.crawl.outcome_batcher import OutcomeBatcher
 from gatewayfilter.crawl.outcomes import OutcomeHandler
@@ -55,3 +58,28 @@ async def test_finish_waits_for_what_is_gathered_and_only_what_stands_is_seen() 
         outcomes.refuses = True
         await batcher.complete("c")  # type: ignore[arg-type]
         assert seen == {b"a", b"b"}
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_completions_are_gathered_unless_the_crawler_ends(monkeypatch: pytest.MonkeyPatch, *, ends: bool) -> None:
+    outcomes, closing, pauses = Outcomes(), threading.Event(), list[float]()
+    outcomes.may_end.set()
+    if ends:
+        closing.set()
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            callers.append(asyncio.ensure_future(batcher.complete("b")))  # type: ignore[arg-type]
+        await asyncio.tasks.sleep(0)
+
+    callers: list[asyncio.Future[None]] = []
+    monkeypatch.setattr("gatewayfilter.crawl.outcome_batcher.asyncio.sleep", pause)
+    with ThreadPoolExecutor(1) as queue:
+        context = cast("CrawlContext", SimpleNamespace(seen=set()))
+        batcher = OutcomeBatcher(context, cast("OutcomeHandler", outcomes), queue, closing)
+        async with asyncio.timeout(10):
+            await batcher.complete("a")  # type: ignore[arg-type]
+            await asyncio.gather(*callers)
+    assert pauses == ([] if ends else [outcome_batcher.GATHER_S])
+    assert outcomes.written == ([["a"]] if ends else [["a", "b"]])

@@ -1,4 +1,6 @@
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -111,3 +113,27 @@ def test_a_takeover_that_was_cut_off_loses_nothing(tmp_path: Path, monkeypatch: 
     again = Backlog(tmp_path / "backlog.log")
     assert again.adopt(tmp_path / "backlog-1.log") == 1
     assert waiting(again) == ["a", "b", "c"]
+
+
+def test_no_descriptor_is_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backlog, is_open, opened = Backlog(tmp_path / "b.log"), set[int](), list[str]()
+    really_open, really_close = os.open, os.close
+
+    def note_open(path: Any, *how: int) -> int:
+        descriptor = really_open(path, *how)
+        if tmp_path in Path(path).parents:
+            is_open.add(descriptor)
+            opened.append(Path(path).name)
+        return descriptor
+
+    def note_close(descriptor: int) -> None:
+        is_open.discard(descriptor)
+        really_close(descriptor)
+
+    monkeypatch.setattr(os, "open", note_open)
+    monkeypatch.setattr(os, "close", note_close)
+    for name in ("a", "b"):
+        backlog.put(name)
+    assert waiting(backlog) == ["a", "b"]
+    assert {"b.log", "b.cursor"} <= {*opened}
+    assert is_open == set()

@@ -1,12 +1,15 @@
 import fcntl
 import itertools
 import multiprocessing
+import os
 import random
+import re
 import stat
 import time
 from dataclasses import replace
 from multiprocessing import Queue
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from fastwarc.warc import ArchiveIterator
@@ -14,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gatewayfilter.crawl.buffer import warc_archive as archive_module
-from gatewayfilter.crawl.buffer.warc_archive import WarcArchive
+from gatewayfilter.crawl.buffer.warc_archive import WarcArchive, _record
 from gatewayfilter.interfaces import Page
 
 PAGE = Page(
@@ -329,3 +332,30 @@ def test_a_segment_that_another_process_removes_meanwhile_has_no_size(tmp_path: 
     (tmp_path / "pages-0000000000002-0000aaaa.warc.zst").write_bytes(b"x" * 7)
     (tmp_path / "pages.warc.zst").write_bytes(b"no segment of ours")
     assert archive.size_bytes() == 7
+
+
+def test_a_disk_that_fills_up_leaves_no_part_of_a_record(archive: WarcArchive, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = archive.keep(PAGE, 1000.0)
+    (segment,) = archive.folder.glob("*.warc.zst")
+    size = segment.stat().st_size
+    write = os.writev
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "writev", lambda descriptor, frames: write(descriptor, [frames[0][:100]]))
+        with pytest.raises(OSError, match="No space left on device"):
+            archive.keep(PAGE, 1001.0)
+    assert segment.stat().st_size == size
+    second = archive.keep(replace(PAGE, status=404), 1002.0)
+    assert [archive.read(reference) for reference in (first, second)] == [PAGE, replace(PAGE, status=404)]
+
+
+def test_the_number_of_a_record_is_a_random_one() -> None:
+    """As a UUID of version 4, which other tools take it for."""
+    numbers = [UUID(re.findall(rb"WARC-Record-ID: <(urn:uuid:.*?)>", _record(PAGE, 1_000.0))[0].decode()) for _ in range(2)]
+    assert [number.version for number in numbers] == [4, 4]
+    assert numbers[0] != numbers[1]
+
+
+def test_a_pinned_page_that_is_gone_takes_no_room_when_it_is_moved(archive: WarcArchive) -> None:
+    archive.keep(PAGE, 1_000.0)
+    assert archive._move_pinned(["nowhere"]) == 0
+    assert archive._move_pinned([]) == 0

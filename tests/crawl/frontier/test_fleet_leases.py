@@ -175,7 +175,8 @@ async def test_a_killed_crawler_s_sites_are_crawled_by_the_others(url: str, stor
                 rows = store.frontier.show(100)
                 tried = {row.url for row in rows if row.url in urls and (row.attempts or row.state is not QueueState.WAITING)}
                 await asyncio.sleep(0.05)
-            assert store.crawlers.alive(time.time() - 1.5) == ["two"]
+            while store.crawlers.alive(time.time() - 1.5) != ["two"]:  # noqa: ASYNC110  a busy one may be silent for a while
+                await asyncio.sleep(0.05)
     finally:
         for child in children.values():
             child.kill()

@@ -55,6 +55,8 @@ CASES = [
     ("<!DOCTYPE rss [<!ENTITY % x SYSTEM 'http://10.0.0.1/'> %x;]>" + RSS, FeedKind.RSS, [], False),
     ("<urlset>" + "<a>" * 200, FeedKind.SITEMAP, [], False),
     ("<urlset><url><loc></loc></url></urlset>", FeedKind.SITEMAP, [], True),
+    ("<urlset><url>words <loc>/a</loc> more <loc>/b</loc></url></urlset>", FeedKind.SITEMAP, ["/a", "/b"], True),
+    ("<urlset><url><loc>/a<x>words</x>/b</loc></url></urlset>", FeedKind.SITEMAP, ["/b"], True),
 ]
 
 

@@ -39,7 +39,7 @@ async def check_every_end(road: Road, origin: Origin) -> None:
     """Crawls a page for each end of a visit, and checks what became of it; called for Kafka, too."""
     origin.answers |= ANSWERS
     urls = [origin.url(path) for path in PATHS] + ["no URL", "http://10.0.0.1/"]
-    crawl = Crawl(FakeFrontier(*urls))
+    crawl = Crawl(FakeFrontier(*urls), settings=loopback_settings(timeout_s=30.0))  # what is slow is tried again
     await road(crawl, len(urls))
     frontier = crawl.frontier
     rests = {origin.url(path): NOW + outcomes.JUDGED_REST_S for path in ("/harmless", "/harmful", "/moved")}

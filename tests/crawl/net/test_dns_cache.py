@@ -228,3 +228,15 @@ async def test_a_failure_without_a_reason_is_told_all_the_same() -> None:
     cache = DnsCache(Unnamed(), TTL_S, Counters(), lambda: 0.0)
     with pytest.raises(OSError, match="the name cannot be resolved"):
         await cache.resolve("a.example")
+
+
+async def test_what_was_put_in_meanwhile_counts_where_the_look_up_fails() -> None:
+    world = World()
+    world.names.may_answer.clear()
+    asking = asyncio.create_task(world.ask())
+    await settled()
+    world.cache.insert("a.example", [address("a.example", 77)])
+    world.names.failing = True
+    world.names.may_answer.set()
+    assert await asking == "203.0.113.77"
+    assert await world.ask() == "203.0.113.77"

@@ -3,8 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
-from gatewayfilter.crawl.net.proxy_check import ProxyChecker, is_anonymous
+import pytest
+
+from gatewayfilter.crawl.net import proxy_check
+from gatewayfilter.crawl.net.proxy_check import ProxyChecker, is_anonymous, without_password
 from gatewayfilter.crawl.net.proxy_pool import ProxyPool
 from tests.case_tables import all_cases
 
@@ -90,3 +95,47 @@ async def test_proxies_are_measured() -> None:
 )
 def test_only_a_page_that_repeats_headers_can_tell(body: bytes, expected: bool | None) -> None:  # noqa: FBT001
     assert is_anonymous(body) is expected
+
+
+class Session:
+    """Answers with a status, and notes what it is asked."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.asked: list[tuple[object, ...]] = []
+
+    @asynccontextmanager
+    async def get(self, url: str, *, proxy: str, allow_redirects: bool) -> AsyncIterator[Any]:
+        self.asked.append((url, proxy, allow_redirects))
+
+        async def read(most: int) -> bytes:
+            assert most == 64_000
+            return b"User-Agent: x"
+
+        yield SimpleNamespace(status=self.status, content=SimpleNamespace(read=read))
+
+
+@all_cases(("status", "good"), [(199, False), (200, True), (299, True), (300, False)])
+def test_which_answers_are_good_and_how_long_they_took(status: int, *, good: bool) -> None:
+    clock, session = iter([10.0, 10.25]), Session(status)
+    pool = ProxyPool(["http://proxy.example:3128"])
+    checker = ProxyChecker(pool, "http://echo.example/")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proxy_check, "time", SimpleNamespace(monotonic=clock.__next__))
+        assert asyncio.run(checker._check(session, "http://proxy.example:3128")) is good  # type: ignore[arg-type]
+    assert session.asked == [("http://echo.example/", "http://proxy.example:3128", False)]
+    (found,) = pool.proxies()
+    assert (found.response_ms, found.anonymous) == ((250.0, True) if good else (found.response_ms, None))
+    assert found.failures == (0 if good else 1)
+
+
+@all_cases(
+    ("address", "shown"),
+    [
+        ("http://ada:secret@proxy.example:3128", "http://proxy.example:3128"),
+        ("http://ada:s@cret@proxy.example:3128", "http://proxy.example:3128"),
+        ("socks5://proxy.example", "socks5://proxy.example"),
+    ],
+)
+def test_no_password_is_shown(address: str, shown: str) -> None:
+    assert without_password(address) == shown
