@@ -74,13 +74,18 @@ class Adopter:
 
 
 class _Plan:
-    """The steps from the policy items of a follower to those with a bundle's."""
+    """The steps from the policy items of a follower to those with a bundle's.
+
+    Attributes:
+        changed: number of the steps that were returned last.
+    """
+
+    changed: int
 
     def __init__(self, bundle: Bundle, before: Mapping[str, str]) -> None:
         self._bundle = bundle
         self._before = before
         self._wanted = {_key(item): item for item in bundle.items}
-        self.changed = 0
 
     def steps(self, policies: PolicySet) -> list[tuple[PolicyItem, bool]]:
         """Returns pairs of an item and whether it is put (else removed)."""

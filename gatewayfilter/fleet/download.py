@@ -81,7 +81,7 @@ class Download:
                 fetched = sum(self._fetch_run(transport, data, run) for run in runs_of(missing))
                 data.flush()
             if file_digest(self._path).hex() != self._part.name:
-                self._path.unlink(missing_ok=True)
+                self._path.unlink()
                 raise ContentError("the blocks of the snapshot are as signed, but the whole is not")
         except OSError as error:
             raise DiskError(f"cannot store the publisher's snapshot: {error.strerror or error}") from error
@@ -104,8 +104,7 @@ class Download:
                 f"no room for the publisher's snapshot: it needs {_COPIES * size + ROOM_BYTES:,} bytes, {room:,} are free"
             )
         with open(self._path, "ab", opener=private) as file:
-            if os.fstat(file.fileno()).st_size != size:
-                file.truncate(0)
+            file.truncate(size)
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError:
@@ -147,8 +146,6 @@ class Download:
                 data[at : at + size] = block
                 del waiting[:size]
                 number = next(numbers, number)
-                if not waiting:
-                    break
         return length
 
 

@@ -143,10 +143,11 @@ class FleetEndpoint:
                 await _head(send, 304, {"etag": validator})
                 await send({"type": "http.response.body", "body": b""})
                 return
-            begin, end, status = _asked_range(headers, size)
-            if status == 416:
+            asked = _asked_range(headers, size)
+            if asked is None:
                 await self._refuse(send, 416)
                 return
+            begin, end, status = asked
             fields = {"etag": validator, "content-length": str(end - begin), "accept-ranges": "bytes"}
             if status == 206:
                 fields["content-range"] = f"bytes {begin}-{end - 1}/{size}"
@@ -223,12 +224,15 @@ def _token(headers: dict[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _asked_range(headers: dict[str, str], size: int) -> tuple[int, int, int]:
-    """Returns begin, end and status; ranges of another form are passed over, and the whole file is sent."""
+def _asked_range(headers: dict[str, str], size: int) -> tuple[int, int, int] | None:
+    """Returns begin, end and status, `None` for a range that the file does not have.
+
+    Ranges of another form are passed over, and the whole file is sent.
+    """
     match = _RANGE.fullmatch(headers.get("range", ""))
     if match is None:
         return 0, size, 200
     begin, last = int(match[1]), int(match[2])
     if begin > last or begin >= size:
-        return 0, 0, 416
+        return None
     return begin, min(last + 1, size), 206

@@ -245,7 +245,7 @@ def _copy(source: BinaryIO, place: Path) -> int:
     """Writes a file that all may read and puts it in its place; a link there is replaced, never followed."""
     aside = place.with_name(f".{place.name}.part")
     aside.unlink(missing_ok=True)
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "wb") as file:
+    with aside.open("xb") as file:
         shutil.copyfileobj(source, file, _COPY_BYTES)
         written = file.tell()
         os.fchmod(file.fileno(), 0o644)

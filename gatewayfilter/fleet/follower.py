@@ -37,6 +37,8 @@ from gatewayfilter.telemetry import Counters
 _log = logging.getLogger(__name__)
 
 LONGEST_WAIT_S: Final = 900.0
+_MOST_DOUBLINGS: Final = 10
+"""Of the time between polls: more of them are beyond that wait, or beyond any number."""
 CLOCK_SLACK_S: Final = 7_200.0
 """How far the clocks of publisher and follower may differ before a manifest counts as expired."""
 _NO_REPORTS_S: Final = 3_600.0
@@ -130,7 +132,7 @@ class Follower:
         """Returns the seconds until the next poll: a quarter more or less than set, and more after failures."""
         base = self._settings.poll_s
         if self.state.failures and self.state.fault not in REFUSALS:
-            base = max(base, min(base * 2.0 ** min(self.state.failures, 10), LONGEST_WAIT_S))
+            base = max(base, min(base * 2.0 ** min(self.state.failures, _MOST_DOUBLINGS), LONGEST_WAIT_S))
         return base * random.uniform(0.75, 1.25)  # noqa: S311  spreads, hides nothing
 
     def _take_over(self) -> None:
@@ -213,7 +215,10 @@ class Follower:
 
     def _take_snapshot(self, manifest: Manifest) -> None:
         part, base = manifest.snapshot, self._folder.base
-        held = _name_of(base)
+        try:
+            held = file_digest(base).hex()
+        except OSError:
+            held = ""
         if held != part.name:
             made = self._caught_up(manifest, held)
             present = (base,) if made.path is None else (made.path, base)
@@ -312,14 +317,6 @@ def _read(data: bytes) -> Bundle:
 
 def _one_line(text: str) -> str:
     return "".join(mark if mark.isprintable() else " " for mark in text[:_LONGEST_SENTENCE])
-
-
-def _name_of(path: Path) -> str:
-    """Returns the SHA-256 of a file in hexadecimal digits, `""` where it cannot be read."""
-    try:
-        return file_digest(path).hex()
-    except OSError:
-        return ""
 
 
 def _try_out(path: Path) -> None:

@@ -17,7 +17,6 @@ from typing import BinaryIO, Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet.public_keys import KEY_BYTES
@@ -48,13 +47,13 @@ class SigningKeys:
     @property
     def public(self) -> tuple[bytes, ...]:
         """The public keys, in the same order."""
-        raw = (Encoding.Raw, PublicFormat.Raw)
-        return tuple(Ed25519PrivateKey.from_private_bytes(secret).public_key().public_bytes(*raw) for secret in self.secrets)
+        keys = map(Ed25519PrivateKey.from_private_bytes, self.secrets)
+        return tuple(key.public_key().public_bytes_raw() for key in keys)
 
     def sign(self, payload: bytes) -> tuple[tuple[bytes, bytes], ...]:
         """Returns public key and signature, for each key."""
-        signed = (Ed25519PrivateKey.from_private_bytes(secret).sign(payload) for secret in self.secrets)
-        return tuple(zip(self.public, signed, strict=True))
+        keys = map(Ed25519PrivateKey.from_private_bytes, self.secrets)
+        return tuple((key.public_key().public_bytes_raw(), key.sign(payload)) for key in keys)
 
 
 class KeyFile:
@@ -158,7 +157,7 @@ def _keep_private(file: BinaryIO, path: Path) -> None:
 
 
 def _new_secret() -> bytes:
-    return Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+    return Ed25519PrivateKey.generate().private_bytes_raw()
 
 
 def _reason(error: Exception) -> str:

@@ -131,7 +131,7 @@ class Transport:
         with self._answering(len(body)) as connection:
             self._ask(connection, "/health", {"Content-Type": "application/json"}, body)
             response = connection.getresponse()
-            response.read(4_096)
+            response.read(_CHUNK)
             if not response.isclosed():
                 self.close()
             return response.status

@@ -1,15 +1,19 @@
 """A download block by block: what is at hand is copied, the rest is fetched in runs, and each block is verified."""
 
+import mmap
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gatewayfilter.engine.snapshot.builder import SnapshotBuilder
-from gatewayfilter.fleet import export
+from gatewayfilter.fleet import download, export
 from gatewayfilter.fleet.blocks import file_digest, spans
-from gatewayfilter.fleet.download import ContentError, DiskError, Download, runs_of
+from gatewayfilter.fleet.download import ROOM_BYTES, ContentError, DiskError, Download, runs_of
 from gatewayfilter.fleet.export import part_of
 from gatewayfilter.fleet.manifest import SnapshotPart, spans_of
 from gatewayfilter.fleet.transport import Transport, TransportError
@@ -99,6 +103,64 @@ def test_blocks_that_are_not_as_signed_are_refused(source: Path, part: SnapshotP
     (tmp_path / "file").touch()
     with pytest.raises(DiskError, match=r"^cannot store the publisher's snapshot: (Not a directory|File exists)$"):
         Download(tmp_path / "file", part, ()).fetch(whole)
+
+
+def test_a_full_disk_leaves_an_empty_file(
+    source: Path, part: SnapshotPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def allocate(descriptor: int, _: int, size: int) -> None:
+        os.truncate(descriptor, size // 2)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", allocate)
+    with pytest.raises(DiskError, match=r"^cannot store the publisher's snapshot: No space left on device$"):
+        Download(tmp_path / "in", part, (source,)).fetch(Spans(source.read_bytes()))
+    assert [path.stat().st_size for path in (tmp_path / "in").iterdir()] == [0]
+
+
+def test_a_download_is_on_the_disk_before_it_is_verified(
+    source: Path, part: SnapshotPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    class Mapped(mmap.mmap):
+        def flush(self, *_: int) -> None:
+            super().flush()
+            done.append("flushed")
+
+    def digest(path: Path) -> bytes:
+        done.append("verified")
+        return file_digest(path)
+
+    monkeypatch.setattr(mmap, "mmap", Mapped)
+    monkeypatch.setattr(download, "file_digest", digest)
+    Download(tmp_path / "in", part, ()).fetch(Spans(source.read_bytes()))
+    assert done == ["flushed", "verified"]
+
+
+@pytest.mark.parametrize(("missing_bytes", "is_room"), [(0, True), (1, False)])
+def test_what_is_there_already_needs_no_room(
+    source: Path, part: SnapshotPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing_bytes: int, *, is_room: bool
+) -> None:
+    folder, transport = tmp_path / "in", Spans(source.read_bytes())
+    held = Download(folder, part, (source,)).fetch(transport).path
+    there = 512 * held.stat().st_blocks
+    assert there > 0
+    usage = SimpleNamespace(free=2 * part.size - there + ROOM_BYTES - missing_bytes)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    if is_room:
+        assert Download(folder, part, ()).fetch(transport).fetched == 0
+        return
+    needed = f"it needs {2 * part.size + ROOM_BYTES:,} bytes, {usage.free:,} are free$"
+    with pytest.raises(DiskError, match=f"^no room for the publisher's snapshot: {needed}"):
+        Download(folder, part, ()).fetch(transport)
+
+
+def test_a_rest_that_another_process_removes_is_passed_over(
+    source: Path, part: SnapshotPart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "glob", lambda folder, _: iter([folder / "gone.part"]))
+    assert Download(tmp_path / "in", part, (source,)).fetch(Spans(source.read_bytes())).reused == part.size
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,16 @@ def test_items_are_put_once_and_counted() -> None:
     assert (same.changed, same.exceptions) == (0, ())
 
 
+def test_an_item_is_the_same_in_whatever_order_its_parts_are() -> None:
+    kids, turned = replace(KIDS, services={"a": True, "b": False}), replace(KIDS, services={"b": False, "a": True})
+    stores = Stores()
+    first = stores.adopt(kids)
+    stores.items = PolicySet.of([turned])
+    done = stores.adopt(replace(kids, block_all=False))
+    assert (done.changed, done.exceptions) == (1, ()), "nobody changed it here"
+    assert stores.adopt(turned).items == first.items
+
+
 def test_items_of_local_people_stay_unless_they_are_locked() -> None:
     mine = replace(PUPILS, note="mine")
     stores = Stores([mine, Policy("a")])

@@ -180,6 +180,8 @@ def test_keys_that_are_made_at_once(tmp_path: Path) -> None:
 def test_a_key_file_that_others_could_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = KeyFile(tmp_path / "signing.key")
     file.create()
+    file.read()
+    assert caplog.text == ""
     (tmp_path / "signing.key").chmod(0o644)
     file.read()
     assert (tmp_path / "signing.key").stat().st_mode & 0o777 == 0o600

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.errors import FleetError
 from gatewayfilter.fleet import download, export, members
 from gatewayfilter.fleet.bundle import shared_bundle
 from gatewayfilter.fleet.download import MOST_REQUESTS, ContentError, DiskError, Download, runs_of
 from gatewayfilter.fleet.export import copy_export, part_of
-from gatewayfilter.fleet.follower import CLOCK_SLACK_S, _one_line, _try_out
+from gatewayfilter.fleet.follower import CLOCK_SLACK_S
 from gatewayfilter.fleet.follower_state import Fault
 from gatewayfilter.fleet.health import HealthBoard, Report, read_board, read_report
 from gatewayfilter.fleet.members import Members
@@ -134,15 +133,6 @@ def test_lost_files_of_a_follower_come_back(publisher: Publisher, gateway: Gatew
         assert gateway.follower.poll().fault is Fault.OK
         assert gateway.follower.poll().fault is Fault.OK
         assert path.exists()
-
-
-def test_a_snapshot_that_cannot_be_used_is_thrown_away(tmp_path: Path) -> None:
-    path = tmp_path / "x.part"
-    path.write_bytes(b"no snapshot" * 100)
-    with pytest.raises(ContentError, match="is as signed, but cannot be used"):
-        _try_out(path)
-    assert not path.exists()
-    assert _one_line("a\nb" + "x" * 600) == "a b" + "x" * 497
 
 
 def test_the_largest_snapshot_of_a_follower(publisher: Publisher, gateway: Gateway) -> None:
@@ -401,17 +391,3 @@ def test_what_travels(share: tuple[Shared, ...], rules: set[str], items: set[str
     found = shared_bundle(known, household, FleetSettings(share=share))
     assert {one.pattern for one in found.rules} == rules
     assert {item.name for item in found.items} == items
-
-
-def test_a_snapshot_that_is_damaged_inside_is_thrown_away(publisher: Publisher, tmp_path: Path) -> None:
-    source = publisher.snapshots.current()
-    assert source is not None
-    path, whole = tmp_path / "x.part", bytearray(source.read_bytes())
-    path.write_bytes(whole)
-    _try_out(path)
-    table = read_sections(bytes(whole))["blacklist"]
-    whole[table.offset + table.length - 1] ^= 1
-    path.write_bytes(whole)
-    with pytest.raises(ContentError, match="is as signed, but cannot be used"):
-        _try_out(path)
-    assert not path.exists()

@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64encode
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def test_signing_keys_that_are_none(tmp_path: Path) -> None:
         path.write_text(json.dumps({"keys": [b64encode(secret).decode() for secret in secrets]}))
         with pytest.raises(FleetError, match="they are not Ed25519 keys"):
             file.read()
-    for text in ('{"keys": ["é"]}', "{}", "5", "", '{"keys": [5]}'):
+    junk = b64encode(b"a" * 32).decode().replace("YW", "Y!W", 1)
+    for text in (f'{{"keys": ["{junk}"]}}', '{"keys": ["é"]}', "{}", "5", "", '{"keys": [5]}'):
         path.write_text(text)
         with pytest.raises(FleetError, match=f"^cannot use the signing keys in {path}: it is damaged$"):
             file.read()
@@ -95,7 +97,7 @@ def test_signatures() -> None:
     assert all(is_signed(b"text", signature, key) for key, signature in signed)
     (key, signature), (other, _) = signed
     assert not any(is_signed(*asked) for asked in ((b"texts", signature, key), (b"text", signature, other), (b"text", b"", key)))
-    assert not is_signed(b"text", signature, b"short")
+    assert is_signed(b"text", signature, b"short") is False
     assert write_public_key(parse_public_key(KEY)) == KEY == "ed25519:" + b64encode(b"k" * 32).decode()
     for text in (KEY.removeprefix("ed25519:"), "ed25519:" + b64encode(b"k" * 31).decode(), KEY + "\n"):
         with pytest.raises(FleetError, match="is no public key of a fleet"):
@@ -132,6 +134,17 @@ def test_followers_are_told_apart_by_their_tokens(tmp_path: Path) -> None:
         known.all()
     with pytest.raises(FleetError, match="Not a directory"):
         Members(tmp_path / "fleet" / "followers.lock" / "x" / "y").add("a")
+
+
+def test_followers_that_are_added_at_once_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "fleet" / "followers.json"
+    names = [f"follower-{number}" for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        tokens = list(pool.map(lambda name: Members(path).add(name), names))
+    assert [member.name for member in Members(path).all()] == names
+    assert [Members(path).find(token) for token in tokens] == names
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
 
 
 def test_reports_are_read_as_they_were_written() -> None:

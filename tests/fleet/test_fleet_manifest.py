@@ -1,6 +1,8 @@
 """Keys and manifests: what is signed is opened, anything else is refused."""
 
+import json
 import stat
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayfilter.errors import FleetError
+from gatewayfilter.fleet import manifest as module
 from gatewayfilter.fleet.keys import KeyFile, SigningKeys
 from gatewayfilter.fleet.manifest import Manifest, SnapshotPart, open_manifest, sign_manifest
 from gatewayfilter.fleet.public_keys import parse_public_key, write_public_key
@@ -40,6 +43,47 @@ def test_a_signed_manifest_is_what_was_signed() -> None:
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(FleetError):
         open_manifest(data, ONE.public)
+
+
+def signed(payload: bytes, *keys: SigningKeys) -> bytes:
+    lines = [
+        b64encode(key) + b" " + b64encode(signature)
+        for some in keys
+        for key, signature in some.sign(b"gatewayfilter fleet manifest 1\0" + payload)
+    ]
+    return b"\n".join((b"GWFLEET1", *lines, b"", payload))
+
+
+def test_a_manifest_has_the_signatures_of_one_or_two_keys() -> None:
+    payload = SIGNED.partition(b"\n\n")[2]
+    for keys in ((ONE,), (TWO, ONE), (BOTH,)):
+        assert open_manifest(signed(payload, *keys), ONE.public) == MANIFEST
+    for others in ((), (BOTH, ONE)):
+        with pytest.raises(FleetError, match="is no manifest of a fleet"):
+            open_manifest(signed(payload, *others), ONE.public)
+    with pytest.raises(FleetError, match="no valid signature"):
+        open_manifest(signed(payload, TWO), ONE.public)
+
+
+def test_the_largest_manifest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST_MANIFEST", len(SIGNED))
+    assert open_manifest(SIGNED, ONE.public) == MANIFEST
+    monkeypatch.setattr(module, "LARGEST_MANIFEST", len(SIGNED) - 1)
+    with pytest.raises(FleetError, match="is no manifest of a fleet"):
+        open_manifest(SIGNED, ONE.public)
+
+
+def test_what_is_signed_is_read_to_its_bounds() -> None:
+    program = sign_manifest(replace(MANIFEST, program="x" * 41), ONE)
+    assert open_manifest(program, ONE.public).program == "x" * 40
+    document = json.loads(SIGNED.partition(b"\n\n")[2])
+    older = {name: value for name, value in document.items() if name != "deltas"}
+    assert open_manifest(signed(json.dumps(older).encode(), ONE), ONE.public) == MANIFEST, "of a program before there were any"
+    blocks = document["snapshot"]["blocks"]
+    for part in ({"blocks": blocks[:5] + "!" + blocks[5:]}, {"size": "x"}, {"made_at": None}):
+        payload = json.dumps(document | {"snapshot": document["snapshot"] | part}).encode()
+        with pytest.raises(FleetError, match="cannot be read"):
+            open_manifest(signed(payload, ONE), ONE.public)
 
 
 @given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))

@@ -3,12 +3,13 @@
 import asyncio
 import hashlib
 import http.client
+import os
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from email.message import Message
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -109,6 +110,33 @@ def test_files_are_sent_in_chunks_until_the_follower_is_gone(publisher: Publishe
     others: tuple[dict[str, object], ...] = ({"type": "http.request"}, {"type": "http.disconnect"})
     assert asyncio.run(publisher.ask(f"/blobs/{NAME}", told(*others))) == 200
     assert len(publisher.messages) < 5, "it left"
+
+
+def test_nothing_is_left_of_a_request(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    open_file, close_file = os.open, os.close
+
+    def close(descriptor: int) -> None:
+        close_file(descriptor)
+        if descriptor in opened:
+            opened.remove(descriptor)
+
+    monkeypatch.setattr(os, "close", close)
+
+    def note(path: Any, *flags: int) -> int:
+        opened.append(open_file(path, *flags))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", note)
+
+    async def asked(path: str) -> tuple[int, int]:
+        status = await publisher.ask(path, never)
+        await asyncio.sleep(0)
+        return status, len(asyncio.all_tasks())
+
+    for path, status in ((f"/blobs/{NAME}", 200), ("/manifest", 404)):
+        assert asyncio.run(asked(path)) == (status, 1)
+    assert opened == []
 
 
 def test_a_file_that_shrinks_ends_its_transfer(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,9 +286,11 @@ def test_answers_that_are_taken(connections: list[Connection]) -> None:
     ):
         answers(response)
         assert Transport("http://filter.example", "").manifest("", 5).body == b"abcde"
-    answers(Response(304, Content_Length="5"))
-    assert Transport("http://filter.example", "").manifest("x", 5).status == 304
-    assert [connection.closed for connection in connections] == [0] * 4
+    answers(Response(304, Content_Length="5"), Response(200, b"new", ETag="y"))
+    with closing(Transport("http://filter.example", "")) as sender:
+        assert sender.manifest("x", 5).status == 304
+        assert sender.manifest("x", 5) == transport.Answer(200, "y", b"new")
+        assert [connection.closed for connection in connections] == [0] * 4
 
 
 def test_a_connection_is_closed_after_the_part_of_a_whole_file_alone(connections: list[Connection]) -> None:
@@ -274,6 +304,28 @@ def test_a_connection_is_closed_after_the_part_of_a_whole_file_alone(connections
         answers(response)
         assert b"".join(Transport("http://filter.example", "").span("x", 0, 2)) == b"ab"
         assert connections[-1].closed == closed
+
+
+def test_a_part_ends_where_it_was_asked_to(connections: list[Connection], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_CHUNK", 2)
+    answers(Response(200, b"abcdef", closed=False))
+    assert list(Transport("http://filter.example", "").span("x", 0, 3)) == [b"ab", b"c"]
+    answers(Response(200, b"abcdef"))
+    sender = Transport("http://filter.example", "")
+    pieces = cast("Generator[bytes]", sender.span("x", 0, 6))
+    assert next(pieces) == b"ab"
+    pieces.close()
+    assert connections[-1].closed == 1, "the rest would be taken for the next answer"
+
+
+def test_a_connection_that_the_publisher_closed_is_made_again(connections: list[Connection]) -> None:
+    answers(*(Response(200, b"a") for _ in range(3)))
+    with closing(Transport("http://filter.example", "")) as sender:
+        for made in (1, 1, 2):
+            assert sender.blob("x", 1) == b"a"
+            assert len(connections) == made
+            if len(connections[0].asked) == 2:
+                cast("Any", connections[0]).sock = None
 
 
 @pytest.mark.parametrize("fault", [OSError(5, "broken"), http.client.HTTPException(), ValueError("a\nb" + "x" * 300)])

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.settings import FleetSettings
+from tests.e2e.e2e_gateway import free_port, until
 from tests.fleet.conftest import HOSTS
 from tests.fleet.fleet_fakes import publish_hosts
 
@@ -30,11 +30,6 @@ def command(home: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[
     )
     assert done.returncode in codes, done.stderr.decode()
     return json.loads(done.stdout) if done.stdout.strip() else {}
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return int(listener.getsockname()[1])
 
 
 class PublishingProcess:
@@ -105,17 +100,24 @@ def test_one_publisher_and_two_followers(publishing: PublishingProcess, tmp_path
         assert command(home, "fleet", "status")["state"]["fault"] == "ok"
     command(homes[0], "list", "add", "--allow", "casino.example")
     command(homes[0], "check", "https://casino.example/")
-    time.sleep(2)
-    followers = command(publishing.home, "fleet", "status")["followers"]
-    assert [(row["name"], row["report"]["fault"]) for row in followers] == [("north", "ok"), ("south", "ok")]
+
+    def reported() -> bool:  # the publisher writes them down every second
+        followers = command(publishing.home, "fleet", "status")["followers"]
+        return [(row["name"], (row["report"] or {}).get("fault")) for row in followers] == [("north", "ok"), ("south", "ok")]
+
+    until("reports of followers", reported, 30.0)
     publishing.end(signal.SIGKILL)
     assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "unreachable"
     command(homes[1], "check", "https://host-7.example/", codes=(1,))
     command(publishing.home, "list", "add", "--block", "later.example")
     publishing.start()
-    time.sleep(3)
-    assert command(homes[1], "fleet", "pull")["fault"] == "ok"
-    command(homes[1], "check", "https://later.example/", codes=(1,))
+
+    def followed() -> bool:  # what was exported before is served until the export is made anew
+        assert command(homes[1], "fleet", "pull")["fault"] == "ok"
+        found = command(homes[1], "check", "https://later.example/", codes=(0, 1))
+        return bool(found["verdict"]["action"] == "block")
+
+    until("the later rule", followed, 30.0)
     command(publishing.home, "fleet", "follower", "remove", "south")
     assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "refused-token"
 

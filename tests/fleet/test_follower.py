@@ -43,7 +43,6 @@ class Publisher:
 
     def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.now = FleetFolder(home / "fleet"), 1_000.0
-        (home / "fleet").mkdir()
         self.counters = Counters()
         self.manifest_is: Manifest | None = MANIFEST
         self.keys, self.rules = KEYS, RULES
@@ -56,8 +55,9 @@ class Publisher:
         monkeypatch.setattr(follower, "catch_up", self._catch_up)
         monkeypatch.setattr(follower, "Download", self._download)
         monkeypatch.setattr(follower, "_try_out", lambda path: self.done.append("tried"))
-        opened: Any = SimpleNamespace(open=lambda path: SimpleNamespace(mark=path.read_bytes()[:2], close=lambda: None))
-        monkeypatch.setattr(follower, "Snapshot", opened)
+        self.in_use: list[str] = []
+        """Snapshots that are open."""
+        monkeypatch.setattr(follower, "Snapshot", SimpleNamespace(open=self._open))
 
     def follower(self, **settings: object) -> Follower:
         values = {"follow": "http://127.0.0.1:9", "key": write_public_key(KEYS.public[0]), **settings}
@@ -118,6 +118,10 @@ class Publisher:
         self.done.append(("catch up", folder == self.folder.incoming, base == self.folder.base, links, most, fetch == self.blob))
         return self.caught_up
 
+    def _open(self, path: Path) -> Any:
+        self.in_use.append(path.name)
+        return SimpleNamespace(mark=path.read_bytes()[:2], close=lambda: self.in_use.remove(path.name))
+
     def _download(self, folder: Path, part: SnapshotPart, present: tuple[Path, ...]) -> Any:
         self.done.append(("download", folder.name, part, [path.name for path in present]))
         path = self.folder.path / "new"
@@ -155,6 +159,8 @@ def test_a_first_poll(publisher: Publisher, caplog: pytest.LogCaptureFixture) ->
     assert (state.exceptions, state.trusted) == (("group:x",), (write_public_key(KEYS.public[0]),))
     assert publisher.folder.base.read_bytes() == BASE
     assert publisher.folder.bundle.read_bytes() == RULES
+    assert publisher.folder.path.stat().st_mode & 0o777 == 0o700
+    assert publisher.in_use == []
     assert StateFile(publisher.folder.state).read() == state
     assert publisher.counters.as_dict() == {"fleet_polls": 1, "fleet_bytes": 70, "fleet_swaps": 1}
     assert [record.getMessage() for record in caplog.records] == [
@@ -184,7 +190,31 @@ def test_what_is_at_hand_is_neither_fetched_nor_published_again(publisher: Publi
     assert publisher.counters["fleet_swaps"] == 2
 
 
+def test_what_is_trusted_and_adopted_is_kept_before_anything_is_fetched(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that it is so after a crash, too."""
+    publisher.changes = 1
+    kept = []
+
+    def note(work: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            state = StateFile(publisher.folder.state).read()
+            kept.append((state.sequence, state.trusted, dict(state.adopted)))
+            return work(*values)
+
+        return call
+
+    monkeypatch.setattr(publisher, "blob", note(publisher.blob))
+    monkeypatch.setattr(follower, "Download", note(publisher._download))
+    publisher.folder.path.mkdir()
+    publisher.follower().poll()
+    trusted = (write_public_key(KEYS.public[0]),)
+    assert kept == [(50, trusted, {}), (50, trusted, {"policy:a": "d"})]
+
+
 def test_deltas_and_blocks_are_counted_together(publisher: Publisher) -> None:
+    publisher.folder.path.mkdir()
     publisher.folder.base.write_bytes(b"older")
     older = hashlib.sha256(b"older").hexdigest()
     links = tuple(DeltaLink(name, "b" * 64, 5) for name in ("c" * 64, older))
@@ -256,6 +286,7 @@ def test_when_reports_are_sent(publisher: Publisher) -> None:
     waits = []
     for seconds, status in (
         (0.0, 204),
+        (0.0, 204),
         (59.0, 204),
         (1.0, 0),
         (59.0, 204),
@@ -269,7 +300,7 @@ def test_when_reports_are_sent(publisher: Publisher) -> None:
         publisher.asked()
         polling.poll()
         waits.append(report(publisher) is not None)
-    assert waits == [True, False, True, False, True, False, True, True]
+    assert waits == [True, False, False, True, False, True, False, True, True]
     publisher.now += 3_659.0
     polling.poll()
     assert report(publisher) is None

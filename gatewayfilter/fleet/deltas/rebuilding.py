@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 import zstandard
@@ -24,6 +25,8 @@ from gatewayfilter.private_files import private
 _MOST_POSITIONS: Final = 64
 _LARGEST_GATE: Final = 1 << 24
 """Bytes; a larger one is fetched by blocks, as making it takes eight times as much memory."""
+_GATE: Final = Struct("<QI")
+"""Bits and positions, at the beginning of the gate's head."""
 _SIZE: Final = slice(16, 24)
 """Where the head of a snapshot has the length of the file (docs/snapshot-format.md)."""
 
@@ -112,8 +115,10 @@ class _Making:
         return decompressor.decompress(part.data, max_output_size=section.length)
 
     def _gate(self, part: Part, section: Section) -> bytes:
-        bits, positions = int.from_bytes(part.data[:8], "little"), int.from_bytes(part.data[8:12], "little")
-        sized = len(part.data) == GATE_HEAD and bits % 8 == 0 and GATE_HEAD + bits // 8 == section.length
+        if len(part.data) != GATE_HEAD:
+            raise FleetError("the head of the gate has another length")
+        bits, positions = _GATE.unpack_from(part.data)
+        sized = bits % 8 == 0 and GATE_HEAD + bits // 8 == section.length
         if not sized or section.length > _LARGEST_GATE or not 0 < positions <= _MOST_POSITIONS or not self.done.issuperset(LISTS):
             raise FleetError("the gate cannot be made")
         return gate_of([content_of(self._after, self._sections[name]) for name in LISTS], bits, positions)

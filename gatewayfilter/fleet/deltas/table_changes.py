@@ -57,17 +57,17 @@ def changed_table(old: TableArrays, part: bytes) -> memoryview:
         raise FleetError("the changes of a table are cut short")
     removals, known, additions = _HEADER.unpack_from(part)
     digests, numbers = entries_of(old)
-    if max(removals, known, additions) > len(part) or len(part) != _HEADER.size + 4 * (removals + known) + 20 * additions:
+    if len(part) != _HEADER.size + 4 * (removals + known) + 20 * additions:
         raise FleetError("the changes of a table are not as long as their header says")
     words = np.frombuffer(part, "<u4", removals + known + additions, _HEADER.size)
     removed, renumbered, given = np.split(words, (removals, removals + known))
     added = np.frombuffer(part, np.uint8, 16 * additions, _HEADER.size + words.nbytes).reshape(-1, 16)
-    if int(removed.max(initial=0)) >= max(1, len(digests)) or int(numbers.max(initial=0)) >= max(1, known):
+    if (removed >= len(digests)).any() or (numbers >= known).any():
         raise FleetError("the changes of a table belong to another one")
     stays = np.ones(len(digests), np.bool_)
     stays[removed] = False
-    kept = renumbered[numbers[stays]] if known else numbers[stays]
-    return build_table(np.concatenate((digests[stays], added)), np.concatenate((kept, given)).astype(np.uint32))
+    values = np.concatenate((renumbered[numbers[stays]], given)).astype(np.uint32)
+    return build_table(np.concatenate((digests[stays], added)), values)
 
 
 def _most_frequent(before: NDArray[np.uint32], after: NDArray[np.uint32], size: int) -> NDArray[np.uint32]:
@@ -76,5 +76,5 @@ def _most_frequent(before: NDArray[np.uint32], after: NDArray[np.uint32], size: 
     order = np.argsort(counts, kind="stable")
     pairs = pairs[order]
     found = np.zeros(size, np.uint32)
-    found[(pairs >> np.uint64(32)).astype(np.int64)] = (pairs & np.uint64(2**32 - 1)).astype(np.uint32)  # the last one counts
+    found[(pairs >> np.uint64(32)).astype(np.int64)] = pairs.astype(np.uint32)  # the lower half; the last one counts
     return found

@@ -104,6 +104,14 @@ def test_what_is_left_of_another_time_is_removed(tmp_path: Path, base: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["base"]
 
 
+def test_what_another_process_removes_meanwhile_is_passed_over(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "glob", lambda folder, _: iter([folder / "gone.made"]))
+    assert catch_up(tmp_path, base, LINKS, MOST, fetch).path is not None
+    discard(tmp_path)
+
+
 @pytest.mark.parametrize(("largest", "made"), [(6, True), (5, False)])
 def test_a_large_delta_is_left_to_blocks(
     tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch, largest: int, *, made: bool

@@ -18,6 +18,12 @@ def test_deltas_together_are_half_of_the_snapshot_at_most() -> None:
     links = extended((link(1, 300), link(2, 300)), link(3, 100), 1_000)
     assert links == (link(2, 300), link(3, 100))
     assert extended(links, link(4, 450), 1_000) == (link(4, 450),)
+    assert extended((link(1, 250),), link(2, 250), 1_000) == (link(1, 250), link(2, 250))
+    assert extended((link(1, 251),), link(2, 250), 1_000) == (link(2, 250),)
+
+
+def test_behind_a_delta_that_is_left_out_none_is_kept() -> None:
+    assert extended((link(1, 10), link(2, 900)), link(3, 100), 1_000) == (link(3, 100),)
 
 
 def test_without_a_delta_the_chain_begins_anew() -> None:

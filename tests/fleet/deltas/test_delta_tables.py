@@ -37,6 +37,49 @@ def test_changes_of_another_table_are_refused() -> None:
         changed_table(arrays_of(section({1: 9}), 0), changes_between(arrays_of(old, 0), arrays_of(old, 0)))
 
 
+def part_of(removed: list[int], renumbered: list[int], given: list[int]) -> bytes:
+    counts = np.array([len(removed), len(renumbered), len(given)], "<u8").tobytes()
+    added = b"".join(digest_of(f"added {number}") for number in range(len(given)))
+    return counts + np.array([*removed, *renumbered, *given], "<u4").tobytes() + added
+
+
+def test_the_last_entry_and_the_last_number_are_those_of_the_older_table() -> None:
+    for count in (1, 5):
+        old = arrays_of(section(dict.fromkeys(range(count), 2)), 0)
+        left = arrays_of(changed_table(old, part_of([count - 1], [0, 0, 7], [])), 0)
+        assert sorted(left.values[left.values != 0]) == [7] * (count - 1)
+        for removed, renumbered in (([count], [0, 0, 7]), ([count - 1], [0, 0]), ([], [])):
+            with pytest.raises(FleetError, match="belong to another one"):
+                changed_table(old, part_of(removed, renumbered, []))
+    empty = arrays_of(section({}), 0)
+    assert changed_table(empty, part_of([], [], [])) == section({})
+    with pytest.raises(FleetError, match="belong to another one"):
+        changed_table(empty, part_of([0], [], []))
+
+
+def test_changes_are_as_long_as_their_header_says() -> None:
+    old = arrays_of(section({1: 1}), 0)
+    whole = part_of([0], [0, 1], [1, 1])
+    assert arrays_of(changed_table(old, whole), 0).values.max() == 1
+    for length in (0, 23):
+        with pytest.raises(FleetError, match="are cut short"):
+            changed_table(old, whole[:length])
+    for other in (whole[:24], whole[:-1], whole + b"x", bytes(7) + b"\xff" + whole[8:]):
+        with pytest.raises(FleetError, match="are not as long as their header says"):
+            changed_table(old, other)
+
+
+def test_entries_whose_number_changes_with_most_others_move_nothing() -> None:
+    old = section({**dict.fromkeys(range(50), 1), **dict.fromkeys(range(50, 60), 2)})
+    new = section({**dict.fromkeys(range(48), 5), **dict.fromkeys(range(48, 60), 9)})
+    part = changes_between(arrays_of(old, 0), arrays_of(new, 0))
+    assert (*np.frombuffer(part, "<u8", 3),) == (2, 3, 2)
+    assert (*np.frombuffer(part, "<u4", 3, 24 + 8),) == (0, 5, 9)
+    assert changed_table(arrays_of(old, 0), part) == new
+    empty = arrays_of(section({}), 0)
+    assert changes_between(empty, empty) == part_of([], [0], [])
+
+
 def test_a_patched_table_gets_the_form_of_a_full_build() -> None:
     whole = dict.fromkeys(range(2_000), 1)
     added = np.frombuffer(b"".join(digest_of(str(key)) for key in range(1_990, 2_000)), np.uint8).reshape(-1, 16)
