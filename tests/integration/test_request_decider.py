@@ -1,11 +1,16 @@
 """Decisions for other proxies: verdict, log, counters, crawl queue and life of the answer."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from gatewayfilter.config import UnknownRule
 from gatewayfilter.engine.filter_engine import FilterEngine
-from gatewayfilter.integration.request_decider import AskedRequest
-from gatewayfilter.model import Reason, ResourceType
+from gatewayfilter.integration.request_decider import AskedRequest, RequestDecider
+from gatewayfilter.model import Action, HostAction, HostVerdict, Reason, Request, ResourceType, UnknownAction, Verdict
+from gatewayfilter.proxy.request.resource_type import resource_type_of
+from gatewayfilter.telemetry import Counters
 from tests.integration.integration_engine import Records, decider_over
 
 
@@ -177,3 +182,83 @@ def test_a_second_decision_leaves_no_trace(listed: FilterEngine) -> None:
     assert decider.peek(AskedRequest("blocked.test:443", method="CONNECT")).verdict.blocked
     assert decider.peek(AskedRequest("not a url")).verdict.blocked
     assert (records.records, records.offers, counters["requests"]) == ([], [], 0)
+
+
+class Engine:
+    """Decides as it is told, and has policies where it has a mark."""
+
+    def __init__(self, verdict: Verdict, host: HostVerdict | None = None, mark: tuple[int, ...] | None = None) -> None:
+        self._verdict, self._host, self._mark = verdict, host, mark
+
+    def decide(self, _: Request) -> Verdict:
+        return self._verdict
+
+    def decide_host(self, *_: str) -> HostVerdict:
+        assert self._host is not None
+        return self._host
+
+    def policy_mark(self) -> tuple[int, ...] | None:
+        return self._mark
+
+
+def decider_by(engine: Engine, records: Records, *, unknown: UnknownRule = UnknownRule.ALLOW) -> RequestDecider:
+    return decider_over(cast("FilterEngine", engine), records, unknown=unknown, ttl_s=60)[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "own", "blocked"),
+    [
+        (UnknownRule.ALLOW, None, False),
+        (UnknownRule.BLOCK, None, True),
+        (UnknownRule.ALLOW, UnknownAction.BLOCK, True),
+        (UnknownRule.BLOCK, UnknownAction.ALLOW, False),
+        (UnknownRule.BLOCK, UnknownAction.HOLD, False),
+    ],
+)
+def test_a_policy_of_its_own_decides_of_unknown_pages(rule: UnknownRule, own: UnknownAction | None, *, blocked: bool) -> None:
+    found = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True, unknown_action=own)
+    decided = decider_by(Engine(found), Records(), unknown=rule).decide(AskedRequest("http://a.test/")).verdict
+    assert (decided.blocked, decided.unknown) == (blocked, True)
+    blocks = Verdict(Action.BLOCK, Reason.POLICY, unknown=True)
+    assert decider_by(Engine(blocks), Records()).decide(AskedRequest("http://a.test/")).verdict == blocks
+
+
+@pytest.mark.parametrize("rule", list(UnknownRule))
+@pytest.mark.parametrize(
+    "found", [Verdict(Action.ALLOW, Reason.POLICY), Verdict(Action.BLOCK, Reason.POLICY, unknown=True)], ids=["known", "blocked"]
+)
+def test_what_is_decided_otherwise_is_no_unknown_page(found: Verdict, rule: UnknownRule) -> None:
+    records = Records()
+    decider, counters = decider_over(cast("FilterEngine", Engine(found)), records, unknown=rule)
+    assert decider.decide(AskedRequest("http://a.test/")).verdict == found
+    assert (counters["unknown"], records.offers) == (0, [])
+
+
+def test_answers_are_not_reused_where_there_are_policies() -> None:
+    allowed = Verdict(Action.ALLOW, Reason.POLICY)
+    for mark, ttl_s in ((None, 60), ((1,), 0), ((), 0)):
+        assert decider_by(Engine(allowed, mark=mark), Records()).decide(AskedRequest("http://a.test/")).ttl_s == ttl_s
+
+
+def test_a_connection_that_is_denied_is_blocked_for_the_reason_of_the_host() -> None:
+    allowed, blocked = Verdict(Action.ALLOW, Reason.POLICY), Verdict(Action.BLOCK, Reason.BLACKLIST, "mine")
+    asked = AskedRequest("a.test:443", method="CONNECT")
+    for action, verdict, expected in (
+        (HostAction.DENY, blocked, blocked),
+        (HostAction.DENY, allowed, Verdict(Action.BLOCK, Reason.POLICY)),
+        (HostAction.SPLICE, allowed, allowed),
+    ):
+        decider = decider_by(Engine(allowed, HostVerdict(action, verdict)), Records())
+        assert decider.decide(asked).verdict == decider.peek(asked).verdict == expected
+
+
+def test_the_time_that_a_decision_takes_is_counted_in_microseconds() -> None:
+    counters, ticks, taken = Counters(), iter((1_000_000, 1_017_999)), list[int]()
+    log = SimpleNamespace(record=lambda _request, _verdict, elapsed_us: taken.append(elapsed_us))
+    engine = cast("FilterEngine", Engine(Verdict(Action.ALLOW, Reason.POLICY)))
+    decider = RequestDecider(engine, counters, resource_type_of, recorder=cast("Any", log), clock_ns=lambda: next(ticks))
+    request = decider.decide(AskedRequest("http://a.test/")).request
+    assert request is not None
+    decider.block(request, Verdict(Action.BLOCK, Reason.LEARNED))
+    assert taken == [17, 0]
+    assert counters.decision_times.collect()["sum"] == 17

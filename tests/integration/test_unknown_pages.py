@@ -75,7 +75,7 @@ def test_the_oldest_offer_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) ->
     sink, now = Sink(), [0.0]
     pages = UnknownPages(sink, lambda: now[0])
     urls = [f"http://a.test/{number}" for number in range(3)]
-    for moment, which in ((0.0, 0), (1.0, 1), (61.0, 0), (61.0, 2)):  # the first one again: the second is the oldest
+    for moment, which in ((0.0, 0), (1.0, 1), (60.5, 0), (60.5, 2)):  # the first one again: the second is the oldest
         now[0] = moment
         assert pages.offer(request(urls[which]), frames=False)
     assert [pages.offer(request(urls[which]), frames=False) for which in (0, 2, 1)] == [False, False, True]

@@ -105,21 +105,21 @@ def read_name(data: bytes, at: int) -> tuple[bytes, int]:
     Raises:
         MessageError: it is malformed.
     """
-    out, end, jumps = b"", -1, 0
+    out, end, jumps = b"", 0, 0
     while True:
-        if at >= len(data) or len(out) > _LONGEST_NAME:
+        if at >= len(data) or len(out) >= _LONGEST_NAME:
             raise MessageError("a name that is cut or too long")
         length = data[at]
         if length == 0:
-            return out + b"\0", end if end >= 0 else at + 1
+            return out + b"\0", end or at + 1
         if length >= 0xC0:
             if at + 1 >= len(data) or jumps > 4:
                 raise MessageError("a pointer to nowhere")
-            end, jumps = end if end >= 0 else at + 2, jumps + 1
+            end, jumps = end or at + 2, jumps + 1
             at = (length & 0x3F) << 8 | data[at + 1]
             continue
-        if length > _LONGEST_LABEL or at + 1 + length > len(data):
-            raise MessageError("a label that is cut")
+        if length > _LONGEST_LABEL:
+            raise MessageError("a label that is too long")
         out += data[at : at + 1 + length].lower()
         at += 1 + length
 

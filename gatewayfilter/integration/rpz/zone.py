@@ -103,8 +103,7 @@ class BaseNames:
         data = self._data
         low, high = 0, len(data)
         while low < high:
-            middle = data.rfind(b"\n", 0, (low + high) // 2) + 1
-            middle = max(middle, low)
+            middle = max(data.rfind(b"\n", low, (low + high) // 2) + 1, low)
             end = data.find(b"\n", middle)
             if data[middle : end - 1] < wanted:
                 low = end + 1
@@ -127,8 +126,6 @@ class OwnNames:
 
     def covers(self, name: str) -> bool:
         """Returns whether a domain above the name is allowed."""
-        if not self.domains:
-            return False
         at = name.rfind(".")
         while at > 0:
             if self.domains.get(name[:at]) is Target.ALLOW:
@@ -250,7 +247,7 @@ def _affected(zone: Zone, own: OwnNames) -> set[str]:
         names.add(name)
         if below:
             names.update(named[bisect_left(named, f"{name}.") : bisect_left(named, f"{name}/")])  # "/" follows "."
-            names.update(zone.base.below(name, MOST_CHANGES + 1))
+            names.update(zone.base.below(name, MOST_CHANGES))
         if len(names) > MOST_CHANGES:
             break
     return names

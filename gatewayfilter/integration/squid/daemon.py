@@ -111,7 +111,6 @@ class _Connection(asyncio.Protocol):
         self._partial = b""
         self._first: socket.socket | None = None
         self._taken: TakenSockets | None = None
-        self._begun = False
         self._helper_is_slow = False
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -165,8 +164,7 @@ class _Connection(asyncio.Protocol):
             return
         except OSError:
             data, descriptors = b"", []
-        asyncio.get_running_loop().remove_reader(first)
-        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors if _is_stream(descriptor)]
+        sockets = [stream for descriptor in descriptors if (stream := _stream(descriptor)) is not None]
         if data.startswith(HANDING_OVER) and len(sockets) == _MOST_DESCRIPTORS:
             self._take(data, first, sockets)
         else:
@@ -205,10 +203,9 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
         if self._taken is not None:
-            if data != GO or self._begun:
+            if data != GO or self._deadline is None:  # it has let them go before
                 self._transport.abort()
                 return
-            self._begun = True
             self._met_deadline()
             self._taken.begin()
             return
@@ -224,7 +221,7 @@ class _Connection(asyncio.Protocol):
                 self._transport.abort()
                 return
             self._met_deadline()
-        if lines and self._protocol is not None:
+        if self._protocol is not None:
             self._transport.write(self._helpers.answers(self._protocol, lines))
 
     def pause_writing(self) -> None:
@@ -257,16 +254,17 @@ def _shared_journal(helper: socket.socket) -> Journal:
         os.close(descriptor)
 
 
-def _is_stream(descriptor: int) -> bool:
-    """Returns whether a descriptor is a socket of a stream; another one is closed: reading it may take for ever."""
+def _stream(descriptor: int) -> socket.socket | None:
+    """Returns the socket of a stream; what else a descriptor is, is closed: reading it may take for ever."""
     try:
-        with socket.socket(fileno=os.dup(descriptor)) as one:
-            if one.type == socket.SOCK_STREAM:
-                return True
+        found = socket.socket(fileno=descriptor)
     except OSError:
-        pass
-    os.close(descriptor)
-    return False
+        os.close(descriptor)
+        return None
+    if found.type == socket.SOCK_STREAM:
+        return found
+    found.close()
+    return None
 
 
 def open_socket(path: Path, group: str) -> socket.socket:

@@ -140,13 +140,15 @@ class Guard:
             told, descriptors, _, _ = socket.recv_fds(daemon, len(READY), 1)
         except OSError:
             told, descriptors = b"", []
-        if told != READY or len(descriptors) != 1:
+        journal = Journal(descriptors[0]) if told == READY and len(descriptors) == 1 else None
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if journal is None:
             self._leave()
             return bool(told or self._hung)
-        self._journal = Journal(descriptors[0])
-        os.close(descriptors[0])
-        self._journal.replace(len(self.lines.partial), self.lines.partial)
-        self._journal.discarding = self.lines.discarding
+        journal.replace(len(self.lines.partial), self.lines.partial)
+        journal.discarding = self.lines.discarding
+        self._journal = journal
         self.lines, self._hung = RequestLines(), False
         with suppress(OSError):  # it has ended: the next poll shows it
             daemon.send(GO)

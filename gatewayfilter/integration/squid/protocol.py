@@ -67,7 +67,7 @@ class HelperLines:
 def _read_acl(fields: list[str]) -> AskedRequest | None:
     if len(fields) < 4:
         return None
-    referer, destination, accept = [_present(field) for field in [*fields[4:7], "", "", ""][:3]]
+    referer, destination, accept = [_present(field) for field in [*fields[4:], "", "", ""][:3]]
     return AskedRequest(fields[3], _present(fields[0]), _value(fields[1]), fields[2], referer, destination, accept)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from gatewayfilter.model import Classification, Request, Verdict
 from gatewayfilter.settings import LearnSettings
 from gatewayfilter.telemetry import Counters
 from tests.integration.integration_engine import Records, decider_over, engine
+from tests.integration.squid.squid_ends import comes
 
 HARMFUL = Classification("gambling", 42.0, 20.0)
 CRLF = "\r\n"
@@ -214,8 +215,8 @@ async def test_a_judgement_that_fails_blocks_where_set_so(listed: FilterEngine) 
     async with Icap(listed, blocks_failures=True).running() as icap:
         got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=HTML, body=b"fault"))
         assert b"failure garden.test" in got
-        twice = HTML.replace("Content-Type", f"Content-Encoding: gzip{CRLF}Content-Encoding: br{CRLF}Content-Type")
-        got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=twice, body=b"x"))
+        often = HTML.replace("Content-Type", f"Content-Encoding: gzip{CRLF}" * 11 + "Content-Type")
+        got = await icap.ask(message("RESPMOD", GARDEN, "Allow: 204", response=often, body=b"x"))
         assert b"failure garden.test" in got
         assert [verdict.reason.value for _, verdict in icap.records.records] == ["failure"] * 2
 
@@ -232,6 +233,76 @@ async def test_a_client_that_reads_no_answers_is_given_up(listed: FilterEngine, 
             requests = message("REQMOD", GARDEN) * 2_000
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(_send_for_ever(client, requests), 20)
+
+
+async def test_a_connection_counts_until_its_answer_is_read(listed: FilterEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 1)
+    async with Icap(listed).running() as icap:
+        loop = asyncio.get_running_loop()
+        icap.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            await loop.sock_connect(client, ("127.0.0.1", icap.port))
+            await loop.sock_sendall(client, message("REQMOD", GARDEN, "Connection: close", body=b"x" * 50_000))
+            await comes(lambda: icap.counters["icap_requests"] == 1)
+            await asyncio.sleep(0.01)
+            assert await icap.ask() == b""
+            assert icap.counters["icap_refused"] == 1
+            got = b""
+            async with asyncio.timeout(20):
+                while data := await loop.sock_recv(client, 65_536):
+                    got += data
+            assert got.count(b"x") > 50_000
+        await comes(lambda: not icap.server._writers)
+        assert (await icap.ask(message("REQMOD", GARDEN, "Allow: 204"))).startswith(PASSED)
+
+
+async def test_an_answer_that_is_read_too_late_is_cut_off(listed: FilterEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "TAKEN_S", 0.02)
+    async with Icap(listed).running() as icap:
+        loop, got = asyncio.get_running_loop(), b""
+        icap.listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        with socket.socket() as client:
+            client.setblocking(False)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            await loop.sock_connect(client, ("127.0.0.1", icap.port))
+            await loop.sock_sendall(client, message("REQMOD", GARDEN, "Connection: close", body=b"x" * 50_000))
+            await comes(lambda: icap.counters["icap_requests"] == 1)
+            await comes(lambda: not icap.server._writers)
+            with suppress(ConnectionResetError):
+                async with asyncio.timeout(20):
+                    while data := await loop.sock_recv(client, 65_536):
+                        got += data
+            assert len(got) < 50_000
+
+
+async def test_a_fault_is_answered_counted_and_ends_the_connection(listed: FilterEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(IcapService, "answer", fails)
+    async with Icap(listed).running() as icap:
+        got = await icap.ask(message("REQMOD", GARDEN) * 2)
+        assert got.startswith(b"ICAP/1.0 500 Server Error\r\n")
+        assert got.count(b"ICAP/1.0") == got.count(b"Connection: close") == 1
+        await comes(lambda: not icap.server._writers)
+        assert (icap.counters["hook_errors"], icap.counters["icap_malformed"]) == (1, 0)
+
+
+@pytest.mark.parametrize("sent", [b"", b"REQMOD"])
+async def test_a_connection_that_asks_nothing_is_closed(
+    sent: bytes, listed: FilterEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.02)
+    async with Icap(listed).running() as icap:
+        reader, writer = await asyncio.open_connection("127.0.0.1", icap.port)
+        writer.write(sent)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+        await comes(lambda: not icap.server._writers)
+        assert (icap.counters["icap_malformed"], icap.counters["hook_errors"]) == (0, 0)
+        writer.close()
 
 
 async def _send_for_ever(client: socket.socket, data: bytes) -> None:

@@ -108,6 +108,19 @@ async def test_the_oldest_judgement_is_forgotten_first(monkeypatch: pytest.Monke
     assert judging.inspector.asked == 4
 
 
+async def test_a_page_that_is_judged_again_is_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_judge, "_MOST_REMEMBERED", 2)
+    judging = Judging()
+    for moment, body in ((0.0, b"1"), (1.0, b"2"), (60.0, b"1"), (60.0, b"3")):
+        judging.now = moment
+        await judging.blocks(body)
+    assert judging.inspector.asked == 4
+    await judging.blocks(b"1")
+    assert judging.inspector.asked == 4
+    await judging.blocks(b"2")
+    assert judging.inspector.asked == 5
+
+
 @pytest.mark.parametrize(
     ("found", "learn", "off", "blocks"),
     [
@@ -131,7 +144,11 @@ async def test_a_failure_means_what_is_set_and_is_not_remembered(how: str, *, bl
     for number in (1, 2):
         found = await judging.judge.judge(
             PassedResponse(
-                "http://a.test/", 200, {"content-encoding": "gzip, br"} if how == "encodings" else {}, b"x", public=False
+                "http://a.test/",
+                200,
+                {"content-encoding": ", ".join(["gzip"] * 11)} if how == "encodings" else {},
+                b"x",
+                public=False,
             )
         )
         assert found == (FAILURE if blocks else None)

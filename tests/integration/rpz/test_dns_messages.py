@@ -94,6 +94,7 @@ def test_a_name_is_read(data: bytes, at: int, found: tuple[bytes, int]) -> None:
         (b"\x40" + b"a" * 64 + b"\0", 0),
         (b"\xbf" + b"a" * 200 + b"\0", 0),
         (b"\x01a" * 128 + b"\0", 0),
+        ((b"\x3f" + b"a" * 63) * 3 + b"\x3e" + b"a" * 62 + b"\0", 0),  # 256 bytes (RFC 1035 §2.3.4: 255)
         (b"\0\xc0", 1),
         (b"\xc0\0", 0),
         (b"\0\xc0\0\xc0\1\xc0\3\xc0\5\xc0\7\xc0\x09", 11),

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import socket
 import struct
 import time
 from collections.abc import AsyncIterator
@@ -95,6 +96,22 @@ def test_steps_lead_from_each_version_to_the_newest(base: dict[str, str], change
         assert records == set(zone.records())
 
 
+def test_a_change_beyond_all_steps_looks_up_no_further_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zone, "MOST_CHANGES", 2)
+    asked: list[str] = []
+
+    class Asked(BaseNames):
+        def below(self, name: str, most: int) -> list[str]:
+            asked.append(name)
+            return super().below(name, most)
+
+    history = ZoneHistory(
+        Zone(1, Asked(b"".join(b"test.%b.%b=\n" % (a, b) for a in (b"a", b"b") for b in (b"x", b"y"))), OwnNames())
+    )
+    assert history.change(own(domains="-a.test -b.test"), now=0)
+    assert (len(asked), history.since(1)[1]) == (1, None)
+
+
 def test_steps_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone, "MOST_KEPT", 10)
     history = ZoneHistory(Zone(1, names(*(f"=host{number}.b.test" for number in range(8))), OwnNames()))
@@ -134,6 +151,18 @@ def test_lists_become_a_sorted_file_that_stays_where_nothing_changes(tmp_path: P
     assert path.stat().st_ino == before
     assert path.stat().st_mode & 0o777 == 0o600
     assert BaseNames.open(path).mark("test.y") == "*"
+
+
+def test_a_host_whose_domain_is_listed_too_is_one_name(tmp_path: Path) -> None:
+    hosts, domains, path = tmp_path / "hosts", tmp_path / "domains", tmp_path / "names"
+    hosts.write_text("0.0.0.0 a.test\n0.0.0.0 b.test\n")
+    domains.write_text("a.test\n")
+    files = [
+        SourceFile(Source("hosts"), hosts, ListFormat.HOSTS),
+        SourceFile(Source("domains"), domains, ListFormat.DOMAINS),
+    ]
+    assert write_base(files, (), path).names == 2
+    assert path.read_text() == "test.a*\ntest.b=\n"
 
 
 @pytest.mark.parametrize(
@@ -309,6 +338,7 @@ async def test_a_transfer_has_an_end_and_leaves_its_place(monkeypatch: pytest.Mo
 
 async def test_resolvers_are_told_and_silence_is_counted() -> None:
     heard: list[bytes] = []
+    asked_from: list[tuple[str, int]] = []
 
     class Listens(asyncio.DatagramProtocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -316,6 +346,7 @@ async def test_resolvers_are_told_and_silence_is_counted() -> None:
 
         def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
             heard.append(data)
+            asked_from.append(addr)
             assert isinstance(self.transport, asyncio.DatagramTransport)
             self.transport.sendto(data[:2] + b"\xa4\x00" + data[4:], addr)
 
@@ -324,6 +355,9 @@ async def test_resolvers_are_told_and_silence_is_counted() -> None:
     assert await resolver.server.notify("127.0.0.1", udp.get_extra_info("sockname")[1])
     udp.close()
     assert heard[0][2] == 0x24
+    await asyncio.sleep(0)
+    with socket.socket(type=socket.SOCK_DGRAM) as again:
+        again.bind(asked_from[0])  # the socket that asked is closed
     assert resolver.counters["rpz_notified"] == 1
 
 

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import struct
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,52 @@ async def test_a_transfer_is_cut_into_messages_of_sixteen_thousand_bytes() -> No
     of = dns.read_query(query(252))
     assert [len(one) - head async for one in exact._packed(of, iter(records), b"")] == [16_000, 1]
     assert [len(one) - head async for one in exact._packed(of, iter(records[:2]), b"")] == [16_000]
+    short = [b"x" * 8_000, b"y" * 7_999, b"z"]
+    assert [len(one) - head async for one in exact._packed(of, iter(short), b"")] == [16_000]
+    assert [len(one) - head async for one in exact._packed(of, iter(records[:2] + short), b"")] == [16_000, 16_000]
+
+
+async def test_other_work_has_one_turn_for_each_full_message_of_a_transfer() -> None:
+    turns = 0
+
+    async def works() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    work = asyncio.create_task(works())
+    found = await answers(RpzServer("gf.rpz", history(3_000), Counters()), query(252))
+    assert turns == len(found) - 1
+    work.cancel()
+
+
+async def test_records_that_are_too_long_below_the_zone_are_not_counted() -> None:
+    long = ".".join(["x" * 60] * 3 + ["x" * (255 - len(ZONE) - 3 * 61 - 1)])
+    kept = ZoneHistory(Zone(10, BaseNames(f"{long}*\n".encode()), OwnNames()))
+    (found,) = await answers(RpzServer("gf.rpz", kept, Counters()), query(252))
+    assert dns.HEAD.unpack_from(found)[3] == 4, "*.name alone does not fit"
+    kept.change(OwnNames({}, {long: Target.ALLOW}), 0.0)
+    (step,) = await answers(RpzServer("gf.rpz", kept, Counters()), query(251, serial=10))
+    assert dns.HEAD.unpack_from(step)[3] == 4 + 2
+
+
+async def test_what_cannot_listen_on_udp_listens_on_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[asyncio.Server] = []
+    start_server = asyncio.start_server
+
+    async def noted(*arguments: Any, **more: Any) -> asyncio.Server:
+        made.append(await start_server(*arguments, **more))
+        return made[-1]
+
+    async def fails(*_: object) -> None:
+        raise OSError("the port is in use")
+
+    monkeypatch.setattr("asyncio.start_server", noted)
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_datagram_endpoint", fails)
+    with pytest.raises(OSError, match="in use"):
+        await RpzServer("gf.rpz", history(), Counters()).start("127.0.0.1", 0)
+    assert [one.is_serving() for one in made] == [False]
 
 
 async def test_steps_are_sent_as_the_standard_has_it() -> None:
@@ -123,7 +170,8 @@ async def test_whole_transfers_are_few_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 async def test_all_messages_of_a_transfer_are_signed_in_a_chain() -> None:
     key = TsigKey("gateway.key", "c2VjcmV0", lambda: 1_800_000_000.0)
-    server = RpzServer("gf.rpz", history(2_000), Counters(), key=key)
+    counters = Counters()
+    server = RpzServer("gf.rpz", history(2_000), counters, key=key)
     asked, mac = key.sign(query(252), b"")
     found = await answers(server, asked)
     assert len(found) > 1
@@ -134,7 +182,7 @@ async def test_all_messages_of_a_transfer_are_signed_in_a_chain() -> None:
         assert message == signed
     refused = server.answer_datagram(query(6), "127.0.0.1")
     assert refused is not None
-    assert code(refused) == dns.REFUSED
+    assert (code(refused), counters["rpz_refused"]) == (dns.REFUSED, 1)
     asked, mac = key.sign(query(6), b"")
     told = server.answer_datagram(asked, "127.0.0.1")
     assert told == key.sign(dns.answer_head(dns.read_query(asked), 1) + dns.soa(10), mac)[0]
@@ -185,6 +233,22 @@ async def test_a_connection_that_says_nothing_is_closed(sent: bytes, monkeypatch
     client.send(sent)
     assert await received(client) == 0
     client.close()
+    tcp.close()
+
+
+async def test_a_datagram_without_an_answer_is_no_fault() -> None:
+    loop, faults = asyncio.get_running_loop(), list[dict[str, object]]()
+    loop.set_exception_handler(lambda _, fault: faults.append(fault))
+    tcp, udp = await RpzServer("gf.rpz", history(), Counters()).start("127.0.0.1", 0)
+    with socket.socket(type=socket.SOCK_DGRAM) as client:
+        client.setblocking(False)
+        await loop.sock_connect(client, udp.get_extra_info("sockname"))
+        client.send(b"nonsense")
+        client.send(query(6))
+        async with asyncio.timeout(20):
+            assert (await loop.sock_recv(client, 512)).endswith(dns.soa(10))
+    assert faults == []
+    udp.close()
     tcp.close()
 
 
@@ -240,7 +304,7 @@ async def test_a_resolver_is_told_again_until_it_answers(monkeypatch: pytest.Mon
     assert waits == [0.0, 1.0, 3.0]
     assert set(heard) == {dns.notification(65_535, ZONE, 10)}
     replies[:] = [False] * 9
-    assert not await server.notify("192.0.2.1", 53)
+    assert await server.notify("192.0.2.1", 53) is False
     assert waits[3:] == [0.0, 1.0, 3.0, 10.0]
     assert (counters["rpz_notified"], counters["rpz_notify_failed"]) == (1, 1)
 

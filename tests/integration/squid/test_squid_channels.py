@@ -1,5 +1,7 @@
 """What both ends of squid's helpers share: lines of every length, channels, kept answers, failures, the block page's address."""
 
+import errno
+import mmap
 import os
 import socket
 import stat
@@ -133,6 +135,7 @@ def test_the_block_page_is_told_what_there_is() -> None:
         (ACL, b"- - GET http://a.test/ - image", ("http://a.test/", "", "", "GET", "", "image", "")),
         (ACL, b"- - GET http://a.test/ - - x more fields", ("http://a.test/", "", "", "GET", "", "", "x")),
         (ACL, b"- - GET http://a.test/\xe4", ("http://a.test/%E4", "", "", "GET", "", "", "")),
+        (REWRITE, b"http://a.test/\x7f\x80\xff - - GET", ("http://a.test/\x7f%80%FF", "", "", "GET", "", "", "")),
         (REWRITE, b"http://a.test/ 192.0.2.7/host anna GET", ("http://a.test/", "192.0.2.7", "anna", "GET", "", "", "")),
         (REWRITE, b"http://a.test/ -/- - GET myip=x ref=http%3A//r.test/ dest=image accept=*/*", (
             "http://a.test/", "", "", "GET", "http://r.test/", "image", "*/*",
@@ -187,6 +190,23 @@ def test_the_journal_tells_what_each_end_wrote() -> None:
     ours.close()
 
 
+def test_the_journal_has_the_layout_that_helpers_of_every_release_read() -> None:
+    memory = Journal.create()
+    with Journal(memory).room(0) as room:
+        room[:3] = b"abc"
+    with mmap.mmap(memory, 16 + 2 * 65_536) as shared:
+        assert shared[:20] == b"\1\0\0\0" + bytes(12) + b"abc\0"
+        journal = Journal(memory)
+        for place, name in enumerate(("revoked", "discarding", "cut", "reading"), 4):
+            if name == "revoked":
+                journal.revoke()
+            else:
+                setattr(journal, name, True)
+            assert shared[4:9] == (b"\1" * (place - 3)).ljust(5, b"\0")
+        journal.close()
+    os.close(memory)
+
+
 def test_the_journal_keeps_its_size() -> None:
     memory = Journal.create()
     for size in (1, 1 << 20):
@@ -195,6 +215,20 @@ def test_the_journal_keeps_its_size() -> None:
     assert os.fstat(memory).st_size == 16 + 2 * 65_536
     assert not os.get_inheritable(memory)
     os.close(memory)
+
+
+def test_memory_that_cannot_be_made_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def full(descriptor: int, _: int) -> None:
+        made.append(descriptor)
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "ftruncate", full)
+    with pytest.raises(OSError, match="no space left"):
+        Journal.create()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(made[0])
 
 
 class _Noted(socket.socket):

@@ -79,16 +79,6 @@ async def test_a_helper_that_does_not_say_what_it_asks_is_closed(
         one.close()
 
 
-async def test_a_helper_that_has_greeted_stays(served: SquidHelpers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon_module, "_GREETING_S", 0.02)
-    reader, writer = await asyncio.open_unix_connection(str(tmp_path / "d.sock"))
-    writer.write(GREETING + b"acl\n")
-    await asyncio.sleep(0.05)
-    writer.write(b"1 192.0.2.7 - GET http://garden.test/\n")
-    assert await asyncio.wait_for(reader.readline(), 20) == b"1 OK\n"
-    writer.close()
-
-
 async def test_a_helper_that_takes_no_answers_is_not_read_from_even_at_first(served: SquidHelpers, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as control:
         await asyncio.to_thread(control.connect, str(tmp_path / "d.sock"))
@@ -99,6 +89,26 @@ async def test_a_helper_that_takes_no_answers_is_not_read_from_even_at_first(ser
         control.sendall(GREETING + b"acl\n" + b"x\n" * 1_000)
         await comes(lambda: transport.get_write_buffer_size() > 0)
         assert not transport.is_reading()
+        await asyncio.sleep(0.01)
+        assert not transport.is_reading()
+
+
+async def test_a_helper_that_takes_answers_late_is_read_from_when_it_has_taken_them(served: SquidHelpers, tmp_path: Path) -> None:
+    reader, writer = await asyncio.open_unix_connection(str(tmp_path / "d.sock"), limit=256)
+    writer.write(GREETING + b"acl\n")
+    await comes(lambda: bool(served.connections))
+    (transport,) = served.connections
+    await comes(transport.is_reading)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
+    transport.set_write_buffer_limits(0)
+    writer.write(b"1 192.0.2.7 - GET http://garden.test/\n" * 2_000)
+    await comes(lambda: not transport.is_reading())
+    async with asyncio.timeout(20):
+        assert await reader.readexactly(2_000 * 5) == b"1 OK\n" * 2_000
+        await comes(transport.is_reading)
+        writer.write(b"2 192.0.2.7 - GET http://garden.test/\n")
+        assert await reader.readline() == b"2 OK\n"
+    writer.close()
 
 
 RULE = ManualRule(1, ListAction.BLOCK, EntryKind.DOMAIN, ".garden.test")
@@ -129,7 +139,10 @@ def test_answers_of_before_a_change_are_not_reused(change: Change, after: bytes,
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_daemon_that_stalls_amid_a_read_may_end_it(daemon: Daemon, squid: Squid, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ends_amid_it", [False, True])
+def test_a_daemon_that_stalls_amid_a_read_may_end_it(
+    daemon: Daemon, squid: Squid, monkeypatch: pytest.MonkeyPatch, *, ends_amid_it: bool
+) -> None:
     monkeypatch.setattr(guard, "_ENDING_S", 20)
     squid.thread.start()
     control, requests, journal = daemon.take()
@@ -140,7 +153,7 @@ def test_a_daemon_that_stalls_amid_a_read_may_end_it(daemon: Daemon, squid: Squi
         time.sleep(0.001)
     time.sleep(0.02)
     requests.recv_into(journal.room(0))
-    journal.reading = False
+    journal.reading = ends_amid_it
     control.close()
     assert squid.read() == [b"1 ERR message=failure"]
     requests.close()
@@ -249,6 +262,22 @@ def test_the_rest_of_a_long_line_is_passed_over_where_lines_are_passed_on(monkey
     assert os.read(answered, 100) == b"ERR message=failure\n"
     for descriptor in (requests, answered, answers):
         os.close(descriptor)
+
+
+def test_a_helper_waits_two_seconds_unless_told_otherwise_and_needs_a_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def run(self: guard.Guard) -> bool:
+        waits.append(self._timeout_s)
+        return True
+
+    monkeypatch.setattr(guard.Guard, "run", run)
+    monkeypatch.setattr(helper, "can_hand_over", lambda *_: True)
+    for more in ([], ["--timeout-ms=1"]):
+        assert helper.main(["--socket=a.sock", *more]) == 0
+    assert waits == [2.0, 0.001]
+    with pytest.raises(SystemExit):
+        helper.main([])
 
 
 @pytest.mark.parametrize("ended", [None, BrokenPipeError, ConnectionResetError, KeyboardInterrupt])

@@ -1,15 +1,21 @@
 """The helper that squid starts: passes lines on, answers by itself without a daemon, and keeps what may be kept."""
 
+import fcntl
 import os
 import socket
 import subprocess
 import sys
+import termios
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gatewayfilter.integration.squid import helper
 from gatewayfilter.integration.squid.channels import GREETING, LONGEST_LINE, AnswerCache, HelperProtocol
 from gatewayfilter.integration.squid.helper import Helper, helper_command
 
@@ -44,6 +50,11 @@ class Pipes:
     def answer(self) -> bytes:
         return os.read(self.from_helper, 65_536)
 
+    def unread(self) -> int:
+        """How many bytes of requests the helper has not read."""
+        size = fcntl.ioctl(self._fds[0], termios.FIONREAD, bytes(4))
+        return int.from_bytes(size, sys.byteorder)
+
     def end(self) -> None:
         os.close(self.to_helper)
         self.thread.join(20)
@@ -75,6 +86,8 @@ def test_lines_and_answers_pass_and_answers_are_kept_as_long_as_they_may(pipes: 
     assert pipes.answer() == b"1 ERR message=blacklist\n"
     pipes.ask(b"7 a - GET http://y.test/\n")
     assert pipes.answer().startswith(b"7 OK ttl=")
+    pipes.ask(b"8 a - GET http://z.test/\n")
+    assert _read(daemon, b"z.test/\n") == b"8 a - GET http://z.test/\n", "what is kept is not asked again"
     daemon.close()
 
 
@@ -155,19 +168,108 @@ def test_what_a_daemon_had_said_of_an_answer_is_forgotten_with_it(pipes: Pipes) 
         pipes.helper._again_at = 0.0
 
 
-def test_a_daemon_that_is_away_is_tried_again_after_a_second(pipes: Pipes) -> None:
+def test_a_daemon_that_is_away_is_tried_again_after_a_second(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(helper, "time", SimpleNamespace(monotonic=lambda: now[0]))
     pipes.ask(b"1 a - GET http://x.test/\n")
     _read_pipe(pipes, 1)
     pipes.listen()
+    now[0] = 100.9
     pipes.ask(b"2 a - GET http://x.test/\n")
     assert _read_pipe(pipes, 1) == [b"2 ERR message=failure"]
-    pipes.helper._again_at -= 1.0
+    now[0] = 101.0
     pipes.ask(b"3 a - GET http://x.test/\n4 a - GET http://y.test/\n")
     daemon = pipes.accept()
     _read(daemon, b"y.test/\n")
     daemon.sendall(b"4 OK\n3 OK\n")
     assert _read_pipe(pipes, 2) == [b"4 OK", b"3 OK"]
     daemon.close()
+
+
+def test_a_daemon_that_has_ended_is_tried_again_after_a_second(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(helper, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    pipes.listen()
+    pipes.ask(b"1 a - GET http://x.test/\n")
+    pipes.accept().close()
+    assert _read_pipe(pipes, 1) == [b"1 ERR message=failure"]
+    now[0] = 100.9
+    pipes.ask(b"2 a - GET http://x.test/\n")
+    assert _read_pipe(pipes, 1) == [b"2 ERR message=failure"]
+    now[0] = 101.0
+    pipes.ask(b"3 a - GET http://x.test/\n")
+    daemon = pipes.accept()
+    assert _read(daemon, b"x.test/\n") == GREETING + b"acl\n3 a - GET http://x.test/\n"
+    daemon.sendall(b"3 OK\n")
+    assert _read_pipe(pipes, 1) == [b"3 OK"]
+    daemon.close()
+
+
+def test_a_request_may_wait_as_long_as_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, looks = [100.0], [0]
+
+    def monotonic() -> float:
+        looks[0] += 1
+        return now[0]
+
+    monkeypatch.setattr(helper, "time", SimpleNamespace(monotonic=monotonic))
+    pipes = Pipes(tmp_path / "d.sock", allows=False, timeout_s=4.0)
+    pipes.listen()
+    pipes.thread.start()
+    pipes.ask(b"1 a - GET http://x.test/\n")
+    daemon = pipes.accept()
+    _read(daemon, b"x.test/\n")
+    now[0], seen = 104.0, looks[0]
+    while looks[0] < seen + 2:
+        time.sleep(0.001)
+    daemon.sendall(b"1 OK\n")
+    assert _read_pipe(pipes, 1) == [b"1 OK"]
+    pipes.end()
+    assert daemon.recv(10) == b"", "the connection ends with the helper"
+
+
+class _Stuck(socket.socket):
+    """A socket of a daemon that takes nothing until it is told to."""
+
+    takes = False
+    tries = 0
+
+    def send(self, *arguments: Any) -> int:
+        type(self).tries += 1
+        if not self.takes:
+            raise BlockingIOError
+        return super().send(*arguments)
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_squid_waits_where_too_much_waits_for_the_daemon(room: int, pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Stuck, "takes", False)
+    monkeypatch.setattr(helper, "socket", SimpleNamespace(socket=_Stuck, AF_UNIX=socket.AF_UNIX, SOCK_STREAM=socket.SOCK_STREAM))
+    lines = b"1 a - GET http://x.test/\n", b"2 a - GET http://x.test/\n"
+    monkeypatch.setattr(helper, "_MOST_UNSENT", len(GREETING + b"acl\n" + lines[0]) + room)
+    pipes.listen()
+    pipes.ask(lines[0])
+    daemon = pipes.accept()
+    _until(lambda: not pipes.unread())
+    pipes.ask(lines[1])
+    if room:
+        _until(lambda: not pipes.unread())
+    else:
+        tries = _Stuck.tries
+        _until(lambda: _Stuck.tries > tries + 3)
+        assert pipes.unread() == len(lines[1])
+    monkeypatch.setattr(_Stuck, "takes", True)
+    assert _read(daemon, b"2 a - GET http://x.test/\n") == GREETING + b"acl\n" + b"".join(lines)
+    daemon.sendall(b"2 OK\n1 OK\n")
+    assert _read_pipe(pipes, 2) == [b"2 OK", b"1 OK"]
+    daemon.close()
+
+
+def _until(state: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not state():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_all_that_waits_is_answered_when_the_oldest_request_is_late(tmp_path: Path) -> None:

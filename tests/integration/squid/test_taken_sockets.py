@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -109,6 +110,82 @@ async def test_answers_that_squid_takes_late_come_whole_and_in_order(taken: Take
     assert not taken.journal.cut
 
 
+class Failing(socket.socket):
+    """A socket of which some calls fail, the others do what they are to do."""
+
+    faults: list[type[OSError]]
+
+    def _fail(self) -> None:
+        if self.faults:
+            raise self.faults.pop(0)
+
+    def send(self, *arguments: Any) -> int:
+        self._fail()
+        return super().send(*arguments)
+
+    def recv_into(self, *arguments: Any) -> int:
+        self._fail()
+        return super().recv_into(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("requests", "target", "answer", "ends"),
+    [
+        ([], [BlockingIOError], b"3\n", 0),
+        ([BlockingIOError, BlockingIOError], [], b"3\n", 0),
+        ([ConnectionResetError], [], b"", 1),
+        ([], [BrokenPipeError], b"", 1),
+    ],
+)
+async def test_sockets_that_fail_for_a_moment_or_for_good(
+    requests: list[type[OSError]], target: list[type[OSError]], answer: bytes, ends: int
+) -> None:
+    squid, helper = socket.socketpair()
+    squid.setblocking(False)
+    journal, ended = Journal(memory := Journal.create()), list[bool]()
+    os.close(memory)
+    sockets = [Failing(fileno=os.dup(helper.fileno())) for _ in range(2)]
+    helper.close()
+    for one, faults in zip(sockets, (requests, target), strict=True):
+        one.faults = list(faults)
+    looks: list[bool] = []
+
+    def answers(lines: list[bytes]) -> bytes:
+        looks.append(journal.reading)
+        return b"".join(b"%d\n" % len(line) for line in lines)
+
+    taken = TakenSockets(HelperProtocol.ACL, answers, sockets[0], sockets[1], journal, lambda: ended.append(True))
+    taken.begin()
+    squid.send(b"abc\n")
+    async with asyncio.timeout(20):
+        if not ends:
+            assert await asyncio.get_running_loop().sock_recv(squid, 100) == answer
+            await comes(lambda: journal.is_empty)
+            assert (journal.cut, journal.reading) == (False, False)
+        else:
+            await comes(lambda: bool(ended))
+    assert len(ended) == ends
+    assert looks == [False] * (not requests or not ends)
+    taken.close()
+    assert [one.fileno() for one in sockets] == [-1, -1]
+    with pytest.raises(ValueError, match="closed"):
+        journal.left()
+    squid.close()
+
+
+async def test_a_wake_up_for_nothing_leaves_the_journal_as_it_is() -> None:
+    squid, helper = socket.socketpair()
+    journal = Journal(memory := Journal.create())
+    os.close(memory)
+    requests = Failing(fileno=os.dup(helper.fileno()))
+    requests.faults = [BlockingIOError]
+    taken = TakenSockets(HelperProtocol.ACL, lambda _: b"", requests, helper, journal, lambda: None)
+    taken._take()
+    assert (journal.reading, journal.cut, journal.is_empty, requests.faults) == (False, False, True, [])
+    taken.close()
+    squid.close()
+
+
 async def test_sockets_that_are_left_are_watched_no_longer(taken: Taken) -> None:
     loop = asyncio.get_running_loop()
     taken.taken._target.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_608)
@@ -120,3 +197,11 @@ async def test_sockets_that_are_left_are_watched_no_longer(taken: Taken) -> None
     assert not loop.remove_writer(target)
     assert taken.ends == 0
     sending.cancel()
+
+
+async def test_sockets_that_are_left_while_they_are_read_are_watched_no_longer(taken: Taken) -> None:
+    await taken.send(b"a\n")
+    assert await taken.read(1) == [b"1"]
+    requests = taken.taken._requests.fileno()
+    taken.taken.close()
+    assert not asyncio.get_running_loop().remove_reader(requests)
