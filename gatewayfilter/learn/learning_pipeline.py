@@ -95,14 +95,14 @@ class LearningPipeline:
         """
         fresh: dict[ContentId, tuple[Classification, str]] = {}
         words = self._recognition.words() if self._recognition is not None else ""
-        judged = [self._judge(page, known, fresh) for page, known in zip(pages, self._recognized(pages), strict=True)]
+        judged = [(page, self._judge(page, known, fresh)) for page, known in self._recognized(pages)]
         if self._recognition is not None and fresh:
             self._recognition.record_all(fresh, words)
-        judged = [self._looked_at(page, found) for page, found in zip(pages, judged, strict=True)]
-        harmless = [(page, found.classification) for page, found in zip(pages, judged, strict=True) if found and found.plain]
+        verdicts = [(page, self._looked_at(page, found)) for page, found in judged]
+        harmless = [(page, found.classification) for page, found in verdicts if found and found.plain]
         if harmless:
             self._list_growth.learn_all(harmless)
-        for page, found in zip(pages, judged, strict=True):
+        for page, found in verdicts:
             if found is None:
                 self._counters.add("pages_skipped")
             elif found.plain:
@@ -111,7 +111,7 @@ class LearningPipeline:
                 self._counters.add("pages_harmless")
             else:
                 self._learn(page, found)
-        return [None if found is None else found.classification for found in judged]
+        return [None if found is None else found.classification for _, found in verdicts]
 
     def _looked_at(self, page: Page, found: _Judged | None) -> _Judged | None:
         """Returns a verdict after the second look. Fingerprints keep the classifier's own: its facts are those of one host."""
@@ -155,13 +155,13 @@ class LearningPipeline:
             return False
         return self._stands(page, classification, address_words(page)) is not None
 
-    def _recognized(self, pages: Sequence[Page]) -> list[tuple[ContentId, Fingerprint | None] | None]:
-        """Returns the identity of each page and what is recorded of it, `None` for pages that are not judged by their content."""
+    def _recognized(self, pages: Sequence[Page]) -> list[tuple[Page, tuple[ContentId, Fingerprint | None] | None]]:
+        """Returns each page with its identity and what is recorded of it, `None` where a page is not judged by its content."""
         if self._recognition is None:
-            return [None] * len(pages)
-        judged = [self._is_judged(page) for page in pages]
-        found = iter(self._recognition.pages([page for page, counts in zip(pages, judged, strict=True) if counts]))
-        return [next(found) if counts else None for counts in judged]
+            return [(page, None) for page in pages]
+        judged = [(page, self._is_judged(page)) for page in pages]
+        found = iter(self._recognition.pages([page for page, counts in judged if counts]))
+        return [(page, next(found) if counts else None) for page, counts in judged]
 
     def _judge(
         self,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gatewayfilter.config import LearnSettings
@@ -5,9 +7,12 @@ from gatewayfilter.errors import ClassifyError, StoreError
 from gatewayfilter.interfaces import Page, PageSink
 from gatewayfilter.learn import ContentIds, LearningPipeline, ListGrowth, Recognition
 from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
-from gatewayfilter.model import Classification, Fingerprint, LearnedEntry, ListAction
+from gatewayfilter.model import Classification, Evidence, Fingerprint, LearnedEntry, ListAction
+from gatewayfilter.settings import DomainGrowth
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
+from tests.learn.review_world import BODY, World
+from tests.learn.review_world import CasinoClassify as Casinos
 
 URL = "http://a.example/"
 
@@ -138,3 +143,104 @@ def test_texts_are_read_of_harmful_pages_alone(store: Store, list_growth: ListGr
         read.append(reader.read)
     assert read == [0, 0, 1, 1, 1], "and once of each content"
     assert counters.as_dict() == {"pages_skipped": 1, "pages_harmless": 2, "pages_harmful": 2, "fingerprint_hits": 2}
+
+
+class Digesting(Pictures, CasinoClassify):
+    """Judges pictures and pages, each with a digest."""
+
+    def classify_image(self, body: bytes, content_type: str) -> Classification | None:
+        found = super().classify_image(body, content_type)
+        return replace(found, text_digest=b"d" * 16) if found is not None else None
+
+    def classify_page(self, page: Page) -> Classification:
+        return replace(super().classify_page(page), text_digest=b"e" * 16)
+
+
+def test_pictures_count_for_no_host(store: Store, counters: Counters) -> None:
+    settings = LearnSettings(domains=DomainGrowth.BLOCK)
+    judge = Digesting()
+    sink = LearningPipeline(judge, ListGrowth(store.lists, store.verdicts, settings), counters, settings, images=judge)
+    found = sink.page(page(b"nude", content_type="image/png"))
+    assert found is not None
+    assert found.harmful
+    assert store.verdicts.host_pages("a.example").pages == 0
+    sink.page(page(b"<p>casino"))
+    assert store.verdicts.host_pages("a.example").harmful == {"gambling": 1}
+
+
+def test_a_near_duplicate_is_told_of_once_by_the_url_that_answered(store: Store) -> None:
+    world = World(store, LearnSettings())
+    world.visit()
+    world.now += 100
+    mirror = Page(
+        "http://a.example/", "http://b.example/", 200, {"content-type": "text/html"}, BODY.replace(b"casino", b"parlour")
+    )
+    assert not world.sink.is_near_duplicate(mirror)
+    world.sink.page(mirror)
+    assert [world.sink.is_near_duplicate(mirror) for _ in range(2)] == [True, False]
+
+
+class Unreadable(Casinos):
+    """Judges pages whose text cannot be read for people."""
+
+    def text_of(self, page: Page) -> str:
+        raise ClassifyError(f"no text in {page.url}")
+
+
+def test_a_page_whose_text_cannot_be_read_gets_a_task_without_one(store: Store) -> None:
+    world = World(store, LearnSettings(), classify=Unreadable())
+    found = world.visit()
+    assert found is not None
+    assert found.harmful
+    (task,) = store.reviews.tasks()
+    assert (task.text, task.simhash, task.content) == ("", 0, None)
+    assert task.page == world.recognition.ids.of_page(BODY)
+
+
+def test_words_of_a_request_that_are_no_evidence_cost_no_second_judgement(store: Store) -> None:
+    world = World(store, LearnSettings())
+    for number, query in enumerate(("", "?q=bread")):
+        found = world.visit(f"http://play.example/{query}", BODY + b"%d" % number)
+        assert found is not None
+        assert found.harmful
+        assert world.classify.judged == number + 1
+    world.visit("http://play.example/?q=casino", BODY + b"2")
+    assert world.classify.judged > 3
+
+
+class ByAddress(Casinos):
+    """Judges by the words of the address alone."""
+
+    def classify_page(self, page: Page) -> Classification:
+        self.judged += 1
+        word = "casino" if "casino" in page.final_url else "museum" if "museum" in page.final_url else ""
+        weight = {"casino": 42.0, "museum": -5.0, "": 0.0}[word]
+        evidence = (Evidence(word, "gambling", weight, "url", 3),) if word else ()
+        doubt = "gambling" if not word and b"perhaps" in page.body else ""
+        return Classification("gambling" if weight > 0 else "", weight, 20.0, {}, evidence, doubt=doubt)
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "content_type", "kept"),
+    [
+        ("http://a.example/", b"<p>bread", "text/html", True),
+        ("http://a.example/casino", b"<p>bread", "text/html", False),
+        ("http://a.example/museum", b"<p>perhaps", "text/html", False),  # elsewhere it is in doubt
+        ("http://a.example/museum", b"<p>bread", "text/html", True),
+        ("http://a.example/", b"<p>perhaps", "text/html", True),
+        ("http://a.example/", b"<html>bread", "application/xml", True),
+        ("http://a.example/", b"<html>perhaps", "application/xml", False),
+        ("http://a.example/", b"bread", "text/plain", False),
+        ("http://a.example/", b"<p>perhaps", "application/xhtml+xml", True),
+        ("http://a.example/", b"<html><p>bread", "application/rss+xml", False),
+        ("http://a.example/", b"%PDF-1.7 bread", "application/pdf", True),
+        ("http://a.example/", b"%PDF-1.7 perhaps", "application/pdf", False),
+        ("http://a.example/", b"<form><input type=password name=pass></form>", "text/html", False),
+    ],
+)
+def test_which_verdicts_are_kept_for_the_same_content_at_other_addresses(
+    store: Store, url: str, body: bytes, content_type: str, *, kept: bool
+) -> None:
+    world = World(store, LearnSettings(), classify=ByAddress())
+    assert world.visit(url, body, content_type=content_type) is not None
+    assert (world.recognition.recorded(world.recognition.ids.of_page(body)) is not None) is kept

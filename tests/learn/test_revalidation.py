@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page, Validators
 from gatewayfilter.learn import ContentIds, ListGrowth, Recognition, Revisits
 from gatewayfilter.learn.revalidation import BELIEVED_HARMFUL_S, BELIEVED_S, MAX_LENGTH, validators_of
@@ -32,6 +33,8 @@ class Reader:
     """Reads a page's text: all of its body but markup."""
 
     def text_of(self, page: Page) -> str:
+        if page.body.startswith(b"!"):
+            raise ClassifyError("no text in it")
         return page.body.removeprefix(b"<p>").decode()
 
 
@@ -67,6 +70,7 @@ def page(*headers: tuple[str, str], status: int = 200, final: str = URL) -> Page
         ([("etag", 'W/"v1"'), ("last-modified", "Sat, 01 Jan 2000")], Validators(URL, 'W/"v1"', "Sat, 01 Jan 2000")),
         ([("last-modified", "Sat, 01 Jan 2000")], Validators(URL, "", "Sat, 01 Jan 2000")),
         ([], None),
+        ([("etag", "x" * MAX_LENGTH)], Validators(URL, "x" * MAX_LENGTH, "")),
         ([("etag", "x" * (MAX_LENGTH + 1))], None),
         ([("etag", '"a\r\nX: y"')], None),
         ([("etag", '"é"')], None),
@@ -186,3 +190,28 @@ def test_an_image_that_a_list_knows_by_now_is_fetched_whole(store: Store) -> Non
     assert desk.revisits.conditions([URL])
     desk.recognition.record(image_identity(image_digest(b"<p>words")), HARMFUL, "", judge="list")
     assert desk.revisits.conditions([URL]) == {}
+
+
+def test_a_page_that_is_renewed_counts_no_more_for_its_host(store: Store) -> None:
+    desk = Desk(store)
+    desk.list_growth.learn(page(), replace(HARMFUL, text_digest=b"d" * 16), counts=False)
+    desk.revisits.renew(page(status=304))
+    assert store.verdicts.host_pages("a.example").pages == 0
+
+
+def test_a_page_whose_text_cannot_be_read_is_known_by_its_body(store: Store) -> None:
+    desk = Desk(store)
+    desk.list_growth.learn(page(), HARMFUL)
+    whole = replace(page(("etag", '"v1"')), body=b"!words")
+    desk.revisits.note(whole)
+    assert desk.revisits.conditions([URL])
+    desk.recognition.record(desk.recognition.ids.of_page(whole.body), HARMLESS, URL, judge="anna")
+    assert desk.revisits.conditions([URL]) == {}
+
+
+def test_where_no_content_is_recorded_pages_are_asked_for_by_their_validators(store: Store) -> None:
+    desk = Desk(store)
+    plain = Revisits(store.validators, store.verdicts, desk.list_growth, LearnSettings(), lambda: "words-1", lambda: desk.now)
+    plain.note(page(("etag", '"v1"')))
+    assert plain.conditions([URL]) == {URL: Validators(URL, '"v1"', "")}
+    assert plain.conditions(["http://a.example/other"]) == {}

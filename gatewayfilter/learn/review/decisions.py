@@ -146,16 +146,15 @@ class ReviewService:
         """
         with self._together():
             task = self._task(task_id)
-            steps = self._reviews.steps(task_id, limit=_MOST_STEPS)
-            undo = _last_undo(steps)
-            step = next((step for step in steps if undo is not None and step.step_id == undo.detail["of"]), None)
-            if undo is None or step is None:
+            undone = _last_undone(self._reviews.steps(task_id, limit=_MOST_STEPS))
+            if undone is None:
                 raise ReviewError(f"nothing of task {task_id} was undone last")
+            step, undo_id = undone
             note = note or str(step.detail.get("note", ""))
             if step.action == REJECT:
-                return self._allow(task, who, note, REJECT, redoes=undo.step_id)
+                return self._allow(task, who, note, REJECT, redoes=undo_id)
             category = str(step.detail.get("to", ""))
-            return self._block(task, who, note, step.action, category, redoes=undo.step_id)
+            return self._block(task, who, note, step.action, category, redoes=undo_id)
 
     def same_content(self, task_id: int) -> list[ReviewTask]:
         """Returns the other open tasks about pages with this page's body or text: a decision on one holds for all.
@@ -224,15 +223,18 @@ def _may_overturn(task: ReviewTask, who: str, *, overturn: bool) -> None:
         raise ReviewError(f"task {task.task_id} {_decided(task)}: undo that first, or add --overturn")
 
 
-def _last_undo(steps: list[ReviewStep]) -> ReviewStep | None:
-    """Returns the newest step that took one back and was not itself made good, unless something new was decided since."""
+def _last_undone(steps: list[ReviewStep]) -> tuple[ReviewStep, int] | None:
+    """Returns the step that was taken back last, and the number of the step that took it back and was not itself made good.
+
+    There is none where something new was decided since.
+    """
     made_good: set[object] = set()
     for step in steps:
         if "redoes" in step.detail:
             made_good.add(step.detail["redoes"])
         elif step.action == UNDO:
             if step.step_id not in made_good:
-                return step
+                return next(((taken, step.step_id) for taken in steps if taken.step_id == step.detail["of"]), None)
         elif not step.undone:
             return None
     return None

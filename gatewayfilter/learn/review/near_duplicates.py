@@ -78,7 +78,9 @@ class NearDuplicates:
 
     def take(self, url: str) -> bool:
         """Returns whether the page at this address was noted, and forgets it."""
-        return self._noted.pop(url, 0) is None
+        noted = url in self._noted
+        self._noted.pop(url, None)
+        return noted
 
     def _refresh(self) -> None:
         now = self._clock()

@@ -85,6 +85,8 @@ def propose(
             pages = Counter(dict(pages.most_common(MAX_COUNTED // 2)))
     counted = (ProposedPhrase(word, category, phrase, count) for (word, category, phrase), count in pages.items())
     candidates = sorted((candidate for candidate in counted if candidate.phrase not in known), key=_usefulness)[:MAX_CHECKED]
+    if not candidates:
+        return []
     harmful = _found_on(approved, {candidate.phrase for candidate in candidates})
     by_word: Counter[tuple[str, str]] = Counter()
     proposed: list[ProposedPhrase] = []
@@ -99,8 +101,6 @@ def propose(
 def _found_on(tasks: Iterable[ReviewTask], phrases: Collection[str]) -> set[str]:
     """Returns the phrases that stand on the page of any of these tasks. One pass over each text, however many phrases."""
     patterns = list(phrases)
-    if not patterns:
-        return set()
     automaton = AhoCorasick(patterns)
     found: set[int] = set()
     for task in tasks:

@@ -118,9 +118,9 @@ def _of_pages(facts: HostFacts, host: str, now: float) -> list[tuple[str, float]
     weight = log((harmful + 0.5) / (facts.harmless + 0.5))
     weight = min(max(weight, MOST_HARMLESS_PAGES), MOST_HARMFUL_PAGES)
     known = [(f"{harmful} of {harmful + facts.harmless} other pages of {host} are harmful", weight)]
-    aged = facts.known_since is not None and now - facts.known_since >= KNOWN_S
-    if aged and not harmful and facts.harmless >= KNOWN_PAGES:
-        known.append((f"{host} is known for {int((now - (facts.known_since or now)) / 86_400)} days", KNOWN))
+    age_s = now - facts.known_since if facts.known_since is not None else 0.0
+    if age_s >= KNOWN_S and not harmful and facts.harmless >= KNOWN_PAGES:
+        known.append((f"{host} is known for {int(age_s / 86_400)} days", KNOWN))
     return known
 
 
@@ -138,9 +138,10 @@ def _moved(found: Classification, known: list[Evidence], block_at: float) -> Cla
         return _doubted(seen) if max(own, limit) + shift < limit else seen
     if found.certainty is None:
         return seen
-    if shift > 0 and found.certainty >= LEAST_TO_BLOCK and own + shift >= limit:
-        return replace(seen, category=found.doubt, doubt="")
-    return replace(seen, doubt="") if shift < 0 and own + shift < 0 else seen
+    if shift > 0:
+        blocked = found.certainty >= LEAST_TO_BLOCK and own + shift >= limit
+        return replace(seen, category=found.doubt, doubt="") if blocked else seen
+    return replace(seen, doubt="") if own + shift < 0 else seen
 
 
 def _doubted(found: Classification) -> Classification:

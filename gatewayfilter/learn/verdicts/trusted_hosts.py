@@ -11,6 +11,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
@@ -35,7 +36,7 @@ CHECK_EVERY_S: Final = 5.0
 _NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})+")
 
 type _Hashes = NDArray[np.uint64]
-type _Signature = tuple[int, int, int]
+type _Signature = tuple[int, int, int] | None
 
 
 class TrustedHosts:
@@ -145,14 +146,9 @@ def read_hosts(path: Path) -> _Hashes:
 def _host_of(text: str) -> str:
     """Returns the host of a line in canonical form, `""` for none."""
     name = text.rpartition(",")[2].strip(" \t\"'").rstrip(".").lower()
-    if _NAME.fullmatch(name):
-        return name
-    if name.isascii():
-        return ""
-    try:
-        name = canonical_host(name)
-    except UrlError:
-        return ""
+    if not name.isascii():
+        with suppress(UrlError):
+            name = canonical_host(name)
     return name if _NAME.fullmatch(name) else ""
 
 
@@ -164,5 +160,5 @@ def _signature(path: Path) -> _Signature:
     try:
         status = path.stat()
     except OSError:
-        return 0, 0, 0
+        return None
     return status.st_mtime_ns, status.st_size, status.st_ino

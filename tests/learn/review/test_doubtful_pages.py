@@ -162,3 +162,22 @@ def test_no_page_counts_as_nearly_the_same_as_one_in_doubt(world: World) -> None
     world.visit(body=DOUBTED)
     world.visit(MIRROR, DOUBTED.replace(b"perhaps", b"never"))
     assert "near_duplicates" not in world.counters.as_dict()
+
+
+def test_doubt_that_stays_without_the_words_of_the_request_is_asked_about(world: World) -> None:
+    found = world.visit("http://search.example/?q=beans", DOUBTED)
+    assert found is not None
+    assert found.doubt == "gambling"
+    assert [task.doubtful for task in world.store.reviews.tasks()] == [True]
+
+
+def test_of_two_that_may_be_open_one_may_be_in_doubt_and_of_one_too(store: Store) -> None:
+    for most, opened in ((1, 1), (3, 1), (4, 2)):
+        world = _world(store, LearnSettings(max_open_reviews=most))
+        for number in range(3):
+            text = STORY[(number + 3 * most) * 100 :]
+            world.visit(f"http://doubt{number}-{most}.example/", f"<p>perhaps {number} {most} {text}</p>".encode())
+        assert world.counters.as_dict()["reviews_opened"] == opened
+        assert world.counters.as_dict()["reviews_dropped"] == 3 - opened
+        for task in store.reviews.tasks(ReviewState.OPEN):
+            world.desk.reject(task.task_id, "ada")

@@ -103,6 +103,12 @@ def test_what_was_met_most_often_is_kept_where_there_are_too_many(monkeypatch: p
         ("two. Casino, three", "casino", set()),
         ("甲乙老虎机丙", "老虎机", {"老虎机丙", "乙老虎机", "乙老虎机丙", "甲乙老虎机", "甲乙老虎机丙"}),
         ("甲。老虎机丙", "老虎机", {"老虎机丙"}),
+        (
+            "一二三四老虎机五六七八",
+            "老虎机",
+            {"一二三四"[4 - before :] + "老虎机" + "五六七八"[:after] for before in range(4) for after in range(4)} - {"老虎机"},
+        ),
+        (f"casino {'x' * 200}", "casino", {f"casino {'x' * 79}"}),  # 80 characters behind a word are looked at
     ],
 )  # fmt: skip
 def test_every_phrase_around_a_word(line: str, word: str, phrases: set[str]) -> None:
@@ -137,3 +143,24 @@ def test_the_occurrences_that_are_looked_at_are_bounded(monkeypatch: pytest.Monk
     monkeypatch.setattr(phrase_suggestions, "MAX_OCCURRENCES", 2)
     found = list(phrase_suggestions._around("casino", "red casino\nblue casino\ngreen casino"))
     assert found == ["red casino", "blue casino"]
+
+
+def test_each_occurrence_of_a_word_is_looked_at() -> None:
+    found = {item.phrase for item in propose([task("甲赌赌乙", "赌")], [])}
+    assert found == {"甲赌", "赌乙"}
+    assert propose([task("casino hall casino", "casino")], [])[0].phrase == "casino hall"
+    assert "casino hall casino" not in {item.phrase for item in propose([task("casino hall casino", "casino")], [], limit=100)}
+
+
+@pytest.mark.parametrize(("pages", "kept"), [(4, 4), (5, 2), (6, 3)])
+def test_half_of_what_may_be_counted_is_kept_when_it_is_more(monkeypatch: pytest.MonkeyPatch, pages: int, kept: int) -> None:
+    monkeypatch.setattr(phrase_suggestions, "MAX_COUNTED", 4)
+    rejected = [task(f"red word{number}", f"word{number}") for number in range(pages)]
+    assert len(propose(rejected, [])) == kept
+
+
+def test_pages_of_others_are_not_read_where_nothing_can_be_proposed() -> None:
+    approved = iter([task("casino royale", "casino")])
+    assert propose([task("casino", "casino")], approved) == []
+    assert len(list(approved)) == 1
+    assert propose([task("casino royale", "casino")], approved, known={"casino royale"}) == []

@@ -260,3 +260,34 @@ def test_each_decision_is_the_verdict_of_the_pages_addresses(world: World) -> No
     assert verdicts() == [("gambling", None)] * 2
     world.desk.change(1, "fraud", "ada")
     assert verdicts() == [("fraud", 1.0)] * 2
+
+
+def test_a_change_to_the_category_that_it_has_approves_an_open_task(world: World) -> None:
+    world.visit()
+    with pytest.raises(ReviewError, match="is gambling already"):
+        world.desk.change(1, "", "ada")
+    assert world.desk.change(1, "gambling", "ada").state is ReviewState.APPROVED
+    with pytest.raises(ReviewError, match="is gambling already"):
+        world.desk.change(1, "gambling", "ada")
+
+
+def test_a_decision_may_be_overturned_by_who_made_it(world: World) -> None:
+    world.visit()
+    world.desk.approve(1, "ada")
+    with pytest.raises(ReviewError, match="was approved by ada already"):
+        world.desk.reject(1, "bob")
+    assert world.desk.reject(1, "ada").state is ReviewState.REJECTED
+    assert world.desk.change(1, "fraud", "bob", overturn=True).decided_by == "bob"
+
+
+def test_a_host_that_is_approved_is_blocked_for_the_reason_that_its_task_gives(store: Store) -> None:
+    world = World(store, LearnSettings(domain_pages=3, domains=DomainGrowth.REVIEW))
+    for number in range(3):
+        world.visit(f"http://play.example/{number}", BODY + b"%d" % number)
+    (task,) = [task for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN]
+    assert world.learned(".play.example") is None
+    world.desk.approve(task.task_id, "ada")
+    (entry,) = store.lists.find_learned([".play.example"])
+    assert (entry.action, entry.detail) == (ListAction.BLOCK, f"{task.text}; confirmed by a person")
+    assert (entry.created_at, entry.expires_at) == (NOW, NOW + 30 * 86_400.0)
+    assert store.verdicts.find(task.url) is None

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewayfilter.learn.review.similarity import ALIKE_BITS, MAX_CHARACTERS, are_alike, distance, simhash, title_similarity
+from gatewayfilter.learn.review.similarity import (
+    ALIKE_BITS,
+    MAX_CHARACTERS,
+    are_alike,
+    distance,
+    simhash,
+    title_pairs,
+    title_similarity,
+)
 
 _CHOSEN = random.Random(3)
 ENGLISH = " ".join("".join(_CHOSEN.choices("abcdefghijklmnoprstuvw", k=_CHOSEN.randint(2, 9))) for _ in range(400))
@@ -70,6 +78,13 @@ def test_repetition_does_not_count() -> None:
 )
 def test_titles(one: str, other: str, least: float, most: float) -> None:
     assert least <= title_similarity(one, other) <= most
+
+
+@pytest.mark.parametrize(
+    ("title", "pairs"), [("", set()), ("?!", set()), ("A", {"a"}), ("Ab", {"ab"}), ("a b-c", {"ab", "bc"}), ("赌场", {"赌场"})]
+)
+def test_pairs_of_neighbouring_letters(title: str, pairs: set[str]) -> None:
+    assert title_pairs(title) == pairs
 
 
 @given(st.text(), st.text())

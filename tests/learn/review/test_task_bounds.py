@@ -1,15 +1,19 @@
 """Which pages are asked about again, which are answers, and what becomes of a host with harmful pages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from gatewayfilter.errors import ClassifyError
 from gatewayfilter.interfaces import Page
 from gatewayfilter.learn.learning_pipeline import _is_answered, _is_image
-from gatewayfilter.learn.review.task_intake import _is_change
-from gatewayfilter.model import Classification, ReviewKind, ReviewState, ReviewTask
+from gatewayfilter.learn.review.task_intake import TaskIntake, _is_change
+from gatewayfilter.model import Classification, LearnedEntry, ListAction, ReviewKind, ReviewState, ReviewTask, ScoreBreakdown
 from gatewayfilter.settings import DomainGrowth, LearnSettings
 from gatewayfilter.store import Store
+from gatewayfilter.telemetry import Counters
 from tests.learn.review_world import BODY, World
 
 TASK = ReviewTask(
@@ -75,4 +79,75 @@ def test_a_host_with_harmful_pages(store: Store, growth: DomainGrowth, harmful: 
         assert not [task for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN]
         world.visit(f"http://play.example/{number}", BODY + b"%d" % number)
     assert [task.blocked for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN] == blocked
+    assert [task.group_id == task.task_id for task in store.reviews.tasks() if task.kind is ReviewKind.DOMAIN] == [True] * len(
+        blocked
+    )
     assert world.counters["hosts_harmful"] == harmful
+
+
+class Explaining:
+    """Tells of each page how it was judged, unless that cannot be told."""
+
+    def breakdown_of(self, page: Page, category: str) -> ScoreBreakdown | None:
+        if b"!" in page.body:
+            raise ClassifyError("not readable")
+        return ScoreBreakdown("words", category, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 2.0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "told"),
+    [("text/html", b"x", True), ("text/html", b"x!", False), ("image/png", b"x", False)],
+)
+def test_how_a_page_was_judged_is_kept_with_its_task_where_it_can_be_told(
+    store: Store, content_type: str, body: bytes, *, told: bool
+) -> None:
+    intake = TaskIntake(store.reviews, Counters(), 10, explain=Explaining())
+    page = Page("http://a.test/", "http://a.test/", 200, {"content-type": content_type}, body)
+    intake.page(page, TASK.classification, blocked=True)
+    (task,) = store.reviews.tasks()
+    assert (task.score_breakdown is not None) is told
+    assert (
+        intake.host(
+            LearnedEntry(".a.test", ListAction.BLOCK, "gambling", "http://a.test/", "why", 0.0, 9.0),
+            TASK.classification,
+            blocked=True,
+        )
+        == 2
+    )
+    assert store.reviews.tasks()[1].score_breakdown is None
+
+
+def test_of_two_learners_that_open_a_task_at_once_one_does(store: Store) -> None:
+    counters, page = Counters(), Page("http://a.test/", "http://a.test/", 200, {"content-type": "text/html"}, b"x")
+    other = TaskIntake(store.reviews, Counters(), 10)
+
+    @contextmanager
+    def after_the_other() -> Iterator[None]:
+        assert other.page(page, TASK.classification, blocked=True) == 1
+        yield
+
+    intake = TaskIntake(store.reviews, counters, 10, together=after_the_other)
+    assert intake.page(page, TASK.classification, blocked=True) is None
+    assert counters.as_dict() == {}
+    assert len(store.reviews.tasks()) == 1
+
+
+def test_a_page_that_was_rejected_stays_open_when_another_category_is_found(store: Store) -> None:
+    world = World(store, LearnSettings())
+    world.visit()
+    world.desk.reject(1, "ada")
+    intake = TaskIntake(store.reviews, world.counters, 10)
+    page = Page("http://play.example/", "http://play.example/", 200, {"content-type": "text/html"}, b"x")
+    assert intake.page(page, Classification("adult", 3.0, 2.0), blocked=True) == 2
+    assert [task.blocked for task in store.reviews.tasks()] == [False, False], "it passes by the reviewer's rule"
+
+
+def test_the_tasks_that_may_be_open_are_counted(store: Store) -> None:
+    counters = Counters()
+    intake = TaskIntake(store.reviews, counters, 2)
+    opened = [
+        intake.page(Page(url, url, 200, {}, b"x"), TASK.classification, blocked=True)
+        for url in ("http://a.test/", "http://b.test/", "http://c.test/")
+    ]
+    assert opened == [1, 2, None]
+    assert counters.as_dict() == {"reviews_opened": 2, "reviews_dropped": 1}

@@ -223,3 +223,51 @@ def test_of_two_tasks_about_one_address_the_newer_is_decided(world: World) -> No
     ]
     with pytest.raises(ReviewError, match="task 1 is history: task 2 is about the same address now"):
         world.desk.undo(1, "ada")
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 2), (2, 1)])
+def test_an_undo_brings_back_the_newest_of_what_others_said(world: World, first: int, second: int) -> None:
+    for host in ("play", "mirror", "third"):
+        world.visit(f"http://{host}.example/")
+    for task_id in (first, second, 3):
+        world.now += 1
+        if task_id == first:
+            world.desk.reject(task_id, "ada")
+        else:
+            world.desk.approve(task_id, "bob" if task_id == second else "eve")
+    assert word_of(world) == ("eve", "gambling")
+    world.desk.undo(3, "eve")
+    assert word_of(world) == ("bob", "gambling")
+    world.desk.undo(second, "bob")
+    assert word_of(world) == ("ada", "")
+
+
+@pytest.mark.parametrize(("group", "scope"), [("homework", ""), ("", "client:tablet")])
+def test_rules_for_some_clients_or_of_a_group_are_left_alone(world: World, group: str, scope: str) -> None:
+    world.visit()
+    add = world.store.lists.add_rule
+    add(ListAction.BLOCK, EntryKind.URL, "play.example/", comment="for all")
+    add(ListAction.ALLOW, EntryKind.URL, "play.example/", comment="review 1: of others", group=group, scope=scope)
+    add(ListAction.ALLOW, EntryKind.DOMAIN, ".play.example", comment="review 1: a domain")
+    before = {rule.comment for rule in world.store.lists.rules()}
+    world.desk.reject(1, "ada")
+    assert {rule.comment for rule in world.store.lists.rules()} == before - {"for all"} | {"review 1: not gambling"}
+    world.desk.undo(1, "ada")
+    assert {rule.comment for rule in world.store.lists.rules()} == before
+    world.desk.approve(1, "ada")
+    assert {rule.comment for rule in world.store.lists.rules()} == before
+
+
+def test_an_old_step_gives_back_the_rule_that_it_replaced(world: World) -> None:
+    world.visit()
+    world.desk.reject(1, "ada")
+    (step,) = world.store.reviews.steps(1)
+    old = {name: step.detail[name] for name in ("state", "category", "blocked", "decided_at", "decided_by", "note")}
+    rule = {"rule_id": 9, "action": "block", "kind": "url", "pattern": "play.example/", "comment": "mine"}
+    task = world.store.reviews.get(1)
+    assert task is not None
+    detail = old | {"learned": None, "former_rule": rule}
+    world.store.reviews.undo(task, step.step_id, ReviewStep(0, 1, world.now, "ada", "reject", detail=detail))
+    world.desk.undo(1, "ada")
+    assert world.learned() is None
+    assert [(found.action, found.comment) for found in world.store.lists.rules()] == [(ListAction.BLOCK, "mine")]

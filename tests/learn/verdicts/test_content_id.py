@@ -1,3 +1,5 @@
+import hashlib
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 
 from gatewayfilter.errors import StartupError
 from gatewayfilter.learn import ContentIds, load_key
-from gatewayfilter.model import ContentKind
+from gatewayfilter.learn.verdicts.content_id import image_digest, image_identity
+from gatewayfilter.model import ContentId, ContentKind
 
 IDS = ContentIds(b"k" * 32)
 
@@ -60,3 +63,16 @@ def test_a_damaged_key_and_a_folder_that_is_not_there_are_named(tmp_path: Path) 
         load_key(tmp_path / "missing" / "key")
     with pytest.raises(StartupError, match="cannot read the key"):
         load_key(tmp_path)
+
+
+def test_a_new_key_is_on_the_disk_before_it_is_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, synced = tmp_path / "fingerprints.key", list[tuple[int, bool]]()
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append((os.fstat(descriptor).st_size, path.exists())))
+    load_key(path)
+    assert synced == [(32, False)]
+
+
+def test_an_image_is_known_by_its_md5_alone() -> None:
+    assert image_identity(image_digest(b"GIF89a")) == ContentId(
+        ContentKind.IMAGE, bytes.fromhex(hashlib.md5(b"GIF89a", usedforsecurity=False).hexdigest()), bytes(16)
+    )

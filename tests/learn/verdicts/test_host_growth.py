@@ -45,6 +45,7 @@ def learn(list_growth: ListGrowth, url: str, said: Classification) -> Page:
 def test_a_host_of_harmful_pages_is_listed_whole_with_its_reason(store: Store) -> None:
     entry = grown(store, 5, 4)
     assert entry is not None
+    assert (entry.created_at, entry.expires_at) == (NOW, NOW + LISTED.block_days * 86_400.0)
     assert (entry.key, entry.action, entry.category) == (".play.example", ListAction.BLOCK, "gambling")
     assert entry.detail == "5 of 9 pages of play.example are harmful, most of them gambling"
     assert store.lists.find_learned([".play.example"]) == [entry]
@@ -88,6 +89,33 @@ def test_in_review_mode_a_host_is_told_of_and_not_listed(store: Store) -> None:
     entry = grown(store, 5, settings=LearnSettings(domains=DomainGrowth.REVIEW))
     assert entry is not None
     assert store.lists.find_learned([entry.key]) == []
+
+
+def test_a_host_is_listed_from_half_of_its_pages_on(store: Store) -> None:
+    entry = grown(store, 5, 5)
+    assert entry is not None
+    assert entry.detail.startswith("5 of 10 pages of play.example")
+
+
+def test_of_categories_with_as_many_pages_one_is_named(store: Store) -> None:
+    list_growth = ListGrowth(store.lists, store.verdicts, LISTED, lambda: NOW)
+    for number, category in enumerate(("adult", "gambling", "fraud", "gambling", "adult")):
+        found = Classification(category, 42.0, 20.0, text_digest=b"%016d" % number)
+        last = learn(list_growth, f"http://play.example/{number}", found)
+    entry = list_growth.learn_host(last)
+    assert entry is not None
+    assert entry.category == "gambling"
+
+
+def test_a_host_that_a_reviewer_refuses_while_it_is_listed_is_taken_off(store: Store) -> None:
+    list_growth = ListGrowth(store.lists, store.verdicts, LISTED, lambda: NOW)
+    for number in range(5):
+        last = learn(
+            list_growth, f"http://play.example/{number}", Classification("adult", 42.0, 20.0, text_digest=b"%016d" % number)
+        )
+    answers = iter((False, True))
+    assert list_growth.learn_host(last, lambda _: next(answers)) is None
+    assert store.lists.find_learned([".play.example"]) == []
 
 
 def test_a_host_is_listed_once(store: Store) -> None:

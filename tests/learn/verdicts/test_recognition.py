@@ -182,12 +182,14 @@ def test_a_process_that_looks_at_many_pages_reads_what_is_known_at_once(store: S
         looked_up.append(content)
         return find(content, now)
 
-    reader = recognise_with(store, setting)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store.fingerprints, "find", counting)
-        found = [reader.find(content) for content in contents]
-    assert [item is not None and item.content for item in found] == contents
-    assert looked_up == [*contents[:16], contents[39]], "harmful ones are looked up each time: a person may have said otherwise"
+    for by_page in (False, True):
+        reader = recognise_with(store, setting)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store.fingerprints, "find", counting)
+            found = [reader.page(page_of(n))[1] if by_page else reader.find(content) for n, content in enumerate(contents)]
+        assert [item is not None and item.content for item in found] == contents
+        assert looked_up == [*contents[:16], contents[39]], "harmful ones are looked up each time: a person may decide meanwhile"
+        looked_up.clear()
 
 
 def test_what_is_read_at_once_is_judged_by_the_words_in_use(store: Store, setting: Setting) -> None:
@@ -288,6 +290,7 @@ def test_whether_there_are_images_is_asked_once_a_minute(
     monkeypatch.setattr(store.fingerprints, "holds", refusing)
     setting.now += 60.0
     assert recognition.knows_images(), "what was known before stands while the database refuses"
+    assert not recognise_with(store, setting).knows_images()
 
 
 def refusing(*_: object) -> bool:
@@ -321,3 +324,45 @@ def test_the_memory_of_a_process_is_bounded(store: Store, recognition: Recogniti
     for number, queries in ((1, []), (2, []), (0, ["find"]), (1, ["find"])):
         recognition.page(page_of(number))
         assert counting.taken() == queries, number
+
+
+def test_the_contents_met_last_are_kept_in_memory(
+    store: Store, recognition: Recognition, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewayfilter.learn.verdicts.recognition._MOST_RECENT", 2)
+    for number in range(3):
+        recognition.record(IDS.of_page(page_of(number).body), HARMLESS, PAGE.url)
+    for number in (0, 1):
+        recognition.page(page_of(number))
+    setting.now += 600.0
+    for number in (0, 2):
+        recognition.page(page_of(number))
+    counting = Counting(store, monkeypatch)
+    recognition.page(page_of(0))
+    assert counting.taken() == [], "it was read again, and the other one is the older"
+
+
+def test_memory_keeps_nothing_longer_than_it_counts(
+    store: Store, recognition: Recognition, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognition.record(IDS.of_page(PAGE.body), HARMLESS, PAGE.url)
+    setting.now += VALID_S - 10.0
+    assert said(recognition) == HARMLESS
+    counting = Counting(store, monkeypatch)
+    for later_s, asked in ((9.9, False), (0.1, True)):
+        setting.now += later_s
+        recognition.page(PAGE)
+        assert ("find" in counting.taken()) is asked
+
+
+def test_what_is_said_here_counts_at_once_though_another_verdict_is_in_memory(recognition: Recognition) -> None:
+    content = IDS.of_page(PAGE.body)
+    recognition.record(content, HARMLESS, PAGE.url)
+    assert said(recognition) == HARMLESS
+    recognition.record(content, HARMFUL, PAGE.url, judge="ada")
+    assert said(recognition) == HARMFUL
+    recognition.forget(content)
+    recognition.record(content, HARMLESS, PAGE.url)
+    assert said(recognition) == HARMLESS
+    recognition.forget(content)
+    assert said(recognition) is None

@@ -1,6 +1,7 @@
 """The second look: facts about a host move a verdict by one step, within bounds, and forge nothing."""
 
 from dataclasses import replace
+from math import e
 from pathlib import Path
 from typing import Any
 
@@ -233,3 +234,13 @@ def test_the_certainty_that_is_told_is_that_after_the_facts() -> None:
     assert look(DOUBTFUL, replace(NOTHING, linked=True)).certainty == pytest.approx(1 / (1 + 0.25 * 2.7182818**-0.5), abs=1e-6)
     assert look(replace(DOUBTFUL, certainty=1.0), pages(0, 9)).certainty == pytest.approx(1 - 1 / (1 + 2.7182818**10.5), abs=1e-5)
     assert look(replace(DOUBTFUL, certainty=None), pages(0, 9)).certainty is None
+    told = look(replace(DOUBTFUL, certainty=0.5), pages(0, 9)).certainty
+    assert told == 0.182_426, "six digits"
+
+
+def test_a_page_that_facts_take_to_the_limit_stays_blocked() -> None:
+    at_limit = replace(HARMFUL, score=HARMFUL.limit * e)  # its log-odds are 2 above the limit
+    facts = Facts(pages(0, 9, days=40))  # which take 2
+    relaxed = HostSecondLook(TrustedHosts(), UserContentHosts(()), Strictness.RELAXED, facts, clock=lambda: NOW)
+    assert relaxed.look(PAGE, at_limit).harmful
+    assert not relaxed.look(PAGE, replace(at_limit, score=at_limit.score - 0.1)).harmful

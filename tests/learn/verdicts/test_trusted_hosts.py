@@ -141,7 +141,7 @@ def test_words_alone_do_not_block_a_trusted_host(ranked: Path, url: str, *, bloc
     seen = look.look(page, HARMFUL)
     assert seen.harmful == blocked
     assert seen.doubt == ("" if blocked else "gambling")
-    assert [hit.zone for hit in seen.evidence] == ([] if blocked else [HOST_ZONE])
+    assert [(hit.zone, hit.weight, hit.position) for hit in seen.evidence] == ([] if blocked else [(HOST_ZONE, 0.0, -1)])
     doubtful = replace(HARMFUL, category="", doubt="gambling")
     assert look.look(page, doubtful).doubt == "gambling"
 

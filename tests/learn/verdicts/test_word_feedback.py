@@ -257,4 +257,4 @@ def test_three_words_are_named_the_heaviest_first() -> None:
     assert fact is not None
     assert fact.word == "words of rejected pages weigh less: poker 50% · bonus 50% · casino 50%"
     assert fact.weight == round(LOG_ODDS * log2((12 * 0.5 + 1) / 13), 3)
-    assert fact.position < 0
+    assert fact.position == -1
