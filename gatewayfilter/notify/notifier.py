@@ -112,8 +112,7 @@ class ChannelSender:
             return False
         wanted = [found for found in waiting if found.event in self._events]
         fresh = [found for found in wanted if now - found.at < TOO_OLD_S]
-        if len(fresh) < len(wanted):
-            self._counters.add("notifications_dropped", len(wanted) - len(fresh))
+        self._counters.add("notifications_dropped", len(wanted) - len(fresh))
         if not fresh:
             self._put(replace(state, last_id=waiting[-1].number))
             return False

@@ -4,12 +4,18 @@ import email
 import email.policy
 import hmac
 import json
+import signal
+import smtplib
 import socket
 import ssl
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trustme
@@ -17,6 +23,7 @@ import trustme
 from gatewayfilter.errors import NotifyError
 from gatewayfilter.interfaces import Notification
 from gatewayfilter.notify.command_channel import CommandChannel
+from gatewayfilter.notify.deadline import Deadline
 from gatewayfilter.notify.http_channels import NtfyChannel, WebhookChannel
 from gatewayfilter.notify.mail_channel import MailChannel
 from gatewayfilter.notify.message import MOST_SHOWN, Message, compose
@@ -171,7 +178,7 @@ def test_a_mail_server_that_refuses_or_is_another(tls: tuple[ssl.SSLContext, ssl
         mail_channel(refusing, MailSecurity.NONE).send(compose([request()]))
     assert "pass word" not in str(failure.value)
     without_tls = SmtpReceiver()
-    with pytest.raises(NotifyError):
+    with pytest.raises(NotifyError, match="SMTPNotSupportedError"):
         mail_channel(without_tls, MailSecurity.STARTTLS, tls[1]).send(compose([request()]))
     untrusted = SmtpReceiver(tls[0])
     with pytest.raises(NotifyError):
@@ -216,3 +223,99 @@ def test_a_test_message() -> None:
     )
     assert isinstance(message, Message)
     assert "The list x could not be updated for 3 days: 404" in message.text
+
+
+def test_what_is_not_set_is_not_sent(receiver: HttpReceiver) -> None:
+    WebhookChannel(receiver.url, "", 5.0, lambda: 77.9).send(compose([request()]))
+    NtfyChannel(receiver.url, "", 5.0).send(compose([request()]))
+    hook, ntfy = receiver.received
+    assert (hook.path, hook.headers["content-type"], hook.headers["x-gatewayfilter-timestamp"]) == ("/", "application/json", "77")
+    assert "x-gatewayfilter-signature" not in hook.headers
+    assert ntfy.headers["title"] == "GatewayFilter: Kim's tablet asks for games.example"
+    assert ntfy.headers.keys().isdisjoint({"authorization", "click"})
+
+
+def test_what_is_sent_as_json_is_ascii_and_a_text_for_ntfy_is_cut_between_characters(receiver: HttpReceiver) -> None:
+    message = compose([request(client_name="平板")])
+    WebhookChannel(receiver.url, "", 5.0).send(message)
+    assert receiver.received[0].body.isascii()
+    assert json.loads(receiver.received[0].body)["title"] == message.title
+    for text, sent in (("平" * 2000, "平" * 1300), ("a" + "平" * 2000, "a" + "平" * 1299), ("a" * 3900, "a" * 3900)):
+        NtfyChannel(receiver.url, "", 5.0).send(replace(message, text=text))
+        assert receiver.received[-1].body.decode() == sent
+
+
+def test_a_mail_has_the_local_time_and_a_short_subject_and_no_log_in_without_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = SmtpReceiver()
+    channel = MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 5.0)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        channel.send(replace(compose([request()]), title="t" * 151))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    (found,) = server.mails
+    assert found.login == ""
+    parsed = email.message_from_string(found.text, policy=email.policy.default)
+    assert parsed["Date"].datetime.utcoffset() == timedelta(hours=9)
+    assert parsed["Subject"] == f"{'t' * 150}…"
+    assert (parsed["From"], parsed["Auto-Submitted"]) == ("a@b.example", "auto-generated")
+    server.close()
+
+
+def test_a_user_may_have_no_password() -> None:
+    server = SmtpReceiver()
+    MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("me", ""), "a@b.example", ["c@d.example"], 5.0).send(
+        compose([request()])
+    )
+    (found,) = server.mails
+    assert found.login == "\0me\0"
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "passed", "why"),
+    [
+        (OSError(111, "refused"), False, "refused"),
+        (OSError(111, "refused"), True, "no answer in time"),
+        (TimeoutError(), False, "no answer in time"),
+        (smtplib.SMTPServerDisconnected("of the log-in"), False, "SMTPServerDisconnected"),
+        (smtplib.SMTPAuthenticationError(535, b"of the log-in"), False, "SMTPAuthenticationError 535"),
+        (ValueError("of the mail"), False, "ValueError"),
+    ],
+)
+def test_why_a_mail_was_not_taken(monkeypatch: pytest.MonkeyPatch, error: Exception, *, passed: bool, why: str) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    deadline = Deadline(60.0)
+    deadline.passed = passed
+    monkeypatch.setattr("gatewayfilter.notify.mail_channel.Deadline", lambda _: deadline)
+    monkeypatch.setattr("gatewayfilter.notify.mail_channel.socket.create_connection", refuse)
+    channel = MailChannel(("mail.example", 25), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 5.0)
+    with pytest.raises(NotifyError) as failure:
+        channel.send(compose([request()]))
+    assert str(failure.value) == f"mail.example did not take the mail: {why}"
+
+
+def test_a_program_gets_ascii_in_a_session_of_its_own_at_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    told = "import json, os, sys\njson.dump([sys.stdin.buffer.read().isascii(), os.getsid(0) == os.getpid(), os.getcwd(), "
+    command = script(tmp_path, f"{told}os.environ.get('TZ')], open(sys.argv[1], 'w'))\n")
+    CommandChannel(command, 20.0).send(compose([request(client_name="平板")]))
+    assert json.loads((tmp_path / "out.json").read_text()) == [True, True, "/", "Asia/Tokyo"]
+
+
+def test_a_program_that_was_killed_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = list[subprocess.Popen[bytes]]()
+
+    class Kept(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            begun.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Kept)
+    with pytest.raises(NotifyError, match=r"took longer than 0\.2 s and was killed"):
+        CommandChannel(script(tmp_path, "import time; time.sleep(60)"), 0.2).send(compose([request()]))
+    assert [process.returncode for process in begun] == [-signal.SIGKILL]

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.errors import NotifyError
-from gatewayfilter.notify.message import Message
+from gatewayfilter.interfaces import Notification
+from gatewayfilter.notify.message import Message, compose
 from gatewayfilter.notify.notifier import BACKLOG_S, TOO_OLD_S, ChannelSender, Notifier, open_channels
 from gatewayfilter.settings import NotifySettings
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
+from tests.notify.notify_servers import SmtpReceiver
 
 
 class FakeChannel:
@@ -68,7 +70,17 @@ def test_the_first_is_sent_at_once_and_a_flood_is_one_message_a_minute(store: St
     assert [len(message.events) for message in bench.channel.sent] == [1, 500, 500]
     bench.run(200)
     assert len(bench.channel.sent) == 3
-    assert bench.counters["notifications_sent"] == 3
+    assert (bench.counters["notifications_sent"], bench.counters["notifications_dropped"]) == (3, 0)
+
+
+def test_the_pause_begins_with_the_message_and_ends_when_it_is_over(store: Store) -> None:
+    bench = Bench(store, FakeChannel(), digest_s=60)
+    bench.add(1)
+    assert bench.sender.run_once()
+    bench.add(2)
+    for now, sent in ((1000.0, False), (1000.5, False), (1059.5, False), (1060.0, True)):
+        bench.now = now
+        assert bench.sender.run_once() is sent
 
 
 def test_a_channel_begins_with_what_happens_after_it_was_set_up(store: Store) -> None:
@@ -176,6 +188,22 @@ def test_channels_of_settings() -> None:
     assert [channel.name for channel in open_channels(settings)] == ["webhook", "ntfy", "mail", "command"]
     assert "hidden" not in repr(settings)
     assert "secret" not in repr(settings)
+
+
+@pytest.mark.parametrize("given", [{"smtp_host": "mail.example"}, {"mail_to": ["me@example.com"]}])
+def test_mail_needs_a_server_and_a_receiver(given: dict[str, object]) -> None:
+    assert open_channels(NotifySettings.model_validate(given)) == []
+
+
+@pytest.mark.parametrize(("mail_from", "sender"), [("", "me@example.com"), ("filter@example.com", "filter@example.com")])
+def test_mails_come_from_their_first_receiver_unless_a_sender_is_set(mail_from: str, sender: str) -> None:
+    server = SmtpReceiver()
+    settings = {"smtp_host": "127.0.0.1", "smtp_port": server.port, "smtp_security": "none", "mail_from": mail_from}
+    (channel,) = open_channels(NotifySettings.model_validate(settings | {"mail_to": ["me@example.com", "you@example.com"]}))
+    channel.send(compose([Notification(1, "test", 1.0, {})]))
+    (mail,) = server.mails
+    assert mail.sender.lower().startswith(f"mail from:<{sender}>")
+    server.close()
 
 
 @pytest.mark.parametrize(

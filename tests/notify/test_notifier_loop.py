@@ -165,6 +165,15 @@ def test_a_deadline_shuts_sockets_down_those_that_come_later_too() -> None:
                 end.close()
 
 
+def test_a_deadline_that_passes_ends_what_waits() -> None:
+    end, other = socket.socketpair()
+    with end, other, Deadline(0.01) as deadline:
+        deadline.watch(end)
+        other.settimeout(10)
+        assert other.recv(1) == b""
+        assert deadline.passed
+
+
 class Passing:
     """A deadline of which the test decides whether it has passed."""
 
@@ -187,6 +196,7 @@ class Passing:
         (200, False, ""), (299, False, ""), (199, False, "HTTP 199"), (300, False, "HTTP 300"), (200, True, "no answer in time"),
         (TimeoutError(), False, "no answer in time"), (OSError(111, "refused"), False, "refused"),
         (OSError(111, "refused"), True, "no answer in time"), (ValueError("the token"), False, "ValueError"),
+        (OSError("the token"), False, "OSError"),
     ],
 )  # fmt: skip
 def test_a_post_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch, answer: int | Exception, *, passed: bool, why: str) -> None:
