@@ -2,14 +2,15 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from mitmproxy import ctx, hooks, http
 from mitmproxy.proxy.layers.http._hooks import HttpRequestHeadersHook
 from mitmproxy.test import taddons, tflow, tutils
 
-from gatewayfilter.config import ProxySettings, Settings
+from gatewayfilter.config import LogPrivacy, ProxySettings, Settings
 from gatewayfilter.model import Request, RequestChange, Verdict
 from gatewayfilter.proxy.addon import GatewayAddon
 from gatewayfilter.proxy.filter_services import FilterServices
@@ -232,6 +233,23 @@ def test_all_hooks_are_known() -> None:
 def test_no_hook_raises_whatever_the_flow(hook: str, on_error: str, gateway: Gateway) -> None:
     call: Callable[[Any], object] = getattr(gateway.addon(ProxySettings.model_validate({"on_error": on_error})), hook)
     call(Hostile())
+    assert gateway.counters["hook_errors"] == 1
+
+
+def test_what_cannot_be_read_is_no_page_that_needs_no_log_in(gateway: Gateway) -> None:
+    services = FilterServices(
+        gateway.decide,
+        recorder=DecisionRecorder(gateway.records.append, LogPrivacy.FULL),
+        offers=gateway.offers,
+        internal_pages=cast("Any", SimpleNamespace(answers=lambda url: url.host == "filter.internal")),
+    )
+    addon = GatewayAddon(Settings(), services, gateway.counters)
+    assert addon.is_internal_page(flow_for("http://filter.internal/x"))
+    nowhere = flow_for("http://filter.internal/x", method="CONNECT")
+    nowhere.request.data.host = "a..b"
+    assert addon.is_internal_page(nowhere) is False
+    assert gateway.counters["hook_errors"] == 0
+    assert addon.is_internal_page(cast("Any", Hostile())) is False
     assert gateway.counters["hook_errors"] == 1
 
 

@@ -349,3 +349,9 @@ def test_which_connections_lead_back(listening: str, ours: str, theirs: tuple[st
     master = cast("LeanMaster", SimpleNamespace(address=(listening, 8080)))
     made = SimpleNamespace(getpeername=lambda: theirs, getsockname=lambda: (ours, 40_000))
     assert LeanMaster._is_self(master, cast("Any", made)) is itself
+
+
+async def test_a_running_proxy_tells_a_lack_of_memory_in_one_sentence(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    assert gateway.port
+    asyncio.get_running_loop().call_exception_handler({"message": "Fatal error", "exception": MemoryError()})
+    assert [record.getMessage() for record in caplog.records] == ["no memory is left for a connection: it is closed"]

@@ -241,6 +241,7 @@ async def test_what_passes_unread_ends_at_the_boundary(home: Home, origin: Origi
 
 @pytest.mark.slow
 async def test_what_is_running_ends_when_its_approval_is_withdrawn(home: Home, origin: Origin) -> None:
+    assert await home.reason(CHILD, f"{origin.http}/page") == ""
     await asyncio.to_thread(family, home.editor, bedtime())
     home.clock.now += 15
     await home.until(CHILD, f"{origin.http}/page", "block; reason=schedule")

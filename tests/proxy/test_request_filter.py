@@ -422,7 +422,7 @@ def test_what_the_policies_for_unknown_urls_are_made_of() -> None:
 def test_a_held_request_is_carried_out_by_the_verdict_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unknown_policy, "_HOLD_POLL_S", 0.0)
     for last in (ALLOW, BLOCK, UNKNOWN):
-        found, flow = Filter(unknown="hold", hold_ms=5), flow_to()
+        found, flow = Filter(unknown="hold", hold_ms=5 if last is UNKNOWN else 30_000), flow_to()
         found.verdicts[SITE] = UNKNOWN
         held = found.begin(flow)
         assert held is not None

@@ -16,7 +16,6 @@ _SHORT_BYTES: Final = 1024
 _MOST_REMEMBERED: Final = 512
 _VERBATIM: Final = re.compile(rb"CONNECT ([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,15}):[0-9]{1,5} HTTP/1\.1\r\n")
 _INTERNATIONAL: Final = b"xn--"
-_MOST_NAME_BYTES: Final = 255
 _BODY_FIELDS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
@@ -71,9 +70,7 @@ def _read(head: bytes) -> ConnectRequest | None:
 
 def _is_verbatim(head: bytes, host: str) -> bool:
     found = _VERBATIM.match(head)
-    return (
-        found is not None and found[1] == host.encode() and len(found[1]) <= _MOST_NAME_BYTES and _INTERNATIONAL not in found[1]
-    )
+    return found is not None and found[1] == host.encode() and _INTERNATIONAL not in found[1]
 
 
 _remembered = lru_cache(maxsize=_MOST_REMEMBERED)(_read)

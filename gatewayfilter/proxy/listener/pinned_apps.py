@@ -72,8 +72,8 @@ class PinnedAppsFile:
             try:
                 # A link does not replace what another process has made meanwhile: that holds what was in the old file.
                 os.link(data_dir / _FORMER_NAME, path)
-                (data_dir / _FORMER_NAME).unlink(missing_ok=True)
-                (data_dir / f".{_FORMER_NAME}.lock").unlink(missing_ok=True)
+                (data_dir / _FORMER_NAME).unlink()
+                (data_dir / f".{_FORMER_NAME}.lock").unlink()
             except (FileNotFoundError, FileExistsError):
                 pass
             except OSError as error:

@@ -44,18 +44,15 @@ class TlsFailures:
         """Passes a connection through where the listener could not: the parent proxy is reached by TLS."""
         if not self._passes:
             return
-        context = data.context
-        target, name = _host(context.server.address), _host((data.client_hello.sni or "", 0))
-        if not target:
+        client, address = data.context.client, data.context.server.address
+        if address is None or not (target := _host(address[0])):
             return
         started = time.perf_counter_ns()
-        found = self._services.policy.judge(
-            _address(context.client), target, name, self._services.logged_in.get(context.client.id, "")
-        )
+        name, user = _host(data.client_hello.sni), self._services.logged_in.get(client.id, "")
+        found = self._services.policy.judge(_address(client), target, name, user)
         if found.action is HostAction.SPLICE:
             data.ignore_connection = True
-            port = context.server.address[1] if context.server.address else 443
-            self._services.policy.record(_address(context.client), target, port, found.verdict, started)
+            self._services.policy.record(_address(client), target, address[1], found.verdict, started)
 
     def tls_established_client(self, data: tls.TlsData) -> None:
         """Notes a handshake that a request has to follow."""
@@ -104,11 +101,12 @@ def _address(client: Client) -> str:
 
 
 def _name(data: tls.TlsData) -> str:
-    return _host((data.conn.sni, 0)) if data.conn.sni else _host(data.context.server.address)
+    address = data.context.server.address
+    return _host(data.conn.sni or (address[0] if address is not None else ""))
 
 
-def _host(address: tuple[str, int] | None) -> str:
+def _host(name: str | None) -> str:
     try:
-        return canonical_host(address[0]) if address and address[0] else ""
+        return canonical_host(name) if name else ""
     except UrlError:
         return ""

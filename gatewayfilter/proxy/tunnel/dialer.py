@@ -233,8 +233,7 @@ class _ParentRequest:
                 self._fail(ParentRefusedError("upstream proxy gave no answer"))
             return
         head, _, rest = self._answer.partition(b"\r\n\r\n")
-        status = head.split(b" ", 2)[1:2]
-        if not head.startswith(b"HTTP/1.") or not status or not status[0].startswith(b"2"):
+        if not head.startswith(b"HTTP/1.") or not head.partition(b" ")[2].startswith(b"2"):
             status_line = head.partition(b"\r\n")[0].decode("latin-1")[:100]
             self._fail(ParentRefusedError(f"upstream proxy refused: {status_line}"))
             return

@@ -44,7 +44,7 @@ class Race:
     ) -> None:
         self._poller = poller
         self._next_ones = next_ones
-        self._left = list(found) if len(found) == 1 else interleaved(found)
+        self._left = interleaved(found)
         self._left.reverse()
         self._trying: list[socket.socket] = []
         self._error = OSError("no address")
@@ -154,6 +154,6 @@ async def connect_to_any(loop: asyncio.AbstractEventLoop, found: Sequence[Addres
         return await answer
     except asyncio.CancelledError:
         race.cancel()
-        if not answer.cancelled() and answer.done() and answer.exception() is None:
+        if not answer.cancelled() and answer.exception() is None:  # it ended with the cancellation under way
             answer.result().close()
         raise

@@ -110,6 +110,35 @@ async def test_what_is_known_of_clients_is_bounded(no_pause: None, monkeypatch: 
     assert len(turns._clients["192.0.2.1"].wrong) == password_check_queue._MOST_WRONG
 
 
+async def test_a_wrong_password_that_comes_again_is_answered_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr("gatewayfilter.proxy.auth.password_check_queue.asyncio.sleep", sleep)
+    turns = LoginTurns()
+    for _ in range(3):
+        assert await turns.attempt("192.0.2.1", b"old", _wrong) is Outcome.WRONG
+    assert paused == [0.5, 0.5, 0.5]
+
+
+async def test_clients_that_wait_are_not_forgotten_for_others(no_pause: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(password_check_queue, "_MOST_CLIENTS", 2)
+    turns, may_go_on = LoginTurns(), threading.Event()
+
+    def verify() -> bool:
+        return may_go_on.wait(5)
+
+    assert await turns.attempt("192.0.2.9", b"old", _wrong) is Outcome.WRONG
+    waiting = [asyncio.create_task(turns.attempt(f"192.0.2.{number}", b"x", verify)) for number in (1, 2)]
+    await asyncio.sleep(0)
+    assert await turns.attempt("192.0.2.3", b"x", _right) is Outcome.TOO_MANY
+    may_go_on.set()
+    assert await asyncio.gather(*waiting) == [Outcome.RIGHT] * 2
+    assert await turns.attempt("192.0.2.3", b"x", _right) is Outcome.RIGHT
+
+
 @all_cases(
     ("address", "network"),
     [

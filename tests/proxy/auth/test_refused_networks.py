@@ -5,6 +5,7 @@ from mitmproxy.addons import block
 from mitmproxy.connection import Client
 from mitmproxy.test import taddons
 
+from gatewayfilter.proxy.auth import refused_networks
 from gatewayfilter.proxy.auth.refused_networks import RefusedNetworks
 
 ADDRESSES = (
@@ -16,6 +17,7 @@ ADDRESSES = (
 @pytest.mark.parametrize("block_private", [False, True])
 @pytest.mark.parametrize("block_global", [False, True])
 async def test_clients_are_refused_as_by_mitmproxy(*, block_private: bool, block_global: bool) -> None:
+    refused_networks._is_local.cache_clear()
     found = {}
     for kind in (block.Block, RefusedNetworks):
         addon = kind()

@@ -20,6 +20,7 @@ from gatewayfilter.proxy.auth.user_file import PasswordHash, Users, read_users, 
 from gatewayfilter.settings import ProxySettings, Settings
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring.proxy import assemble_services
+from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import PASS, FakeHosts, client_hello, connect, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
 
@@ -206,12 +207,17 @@ def test_a_password_that_is_written_in_many_ways_is_remembered_once(file: Path) 
     assert len(users._known) == 1
 
 
-def test_a_name_that_does_not_exist_costs_what_the_others_cost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dear", "other"), [((32_768, 8, 1), (16_384, 8, 1)), ((8_192, 8, 4), (16_384, 8, 1)), ((8_192, 32, 1), (16_384, 8, 1))]
+)
+def test_a_name_that_does_not_exist_costs_what_the_others_cost(
+    dear: tuple[int, int, int], other: tuple[int, int, int], tmp_path: Path
+) -> None:
     path = tmp_path / "users"
-    dear = PasswordHash(32_768, 8, 1, bytes(16), bytes(32))
-    write_users(path, {"kim": PasswordHash.of("x"), "old": dear})
+    made = {name: PasswordHash(*costs, bytes(16), bytes(32)) for name, costs in (("old", dear), ("kim", other))}
+    write_users(path, made)
     users = Users(path)
-    assert (users._nobody.cost, users._nobody.block, users._nobody.parallel) == (32_768, 8, 1)
+    assert (users._nobody.cost, users._nobody.block, users._nobody.parallel) == dear
 
 
 async def test_another_client_logs_in_while_one_tries_passwords_out(state: Path, file: Path) -> None:
@@ -251,3 +257,75 @@ async def test_a_client_that_leaves_during_the_check_leaves_nothing_behind(file:
     login.client_disconnected(flow.client_conn)
     await checking
     assert (logged_in, login._inside, flow.response) == ({}, set(), None)
+
+
+@all_cases(
+    ("numbers", "digest_bytes", "right"),
+    [
+        ("65536:8:1", 16, True),  # 64 MiB
+        ("65536:4:2", 16, True),
+        ("65536:8:2", 16, False),
+        ("65537:8:1", 16, False),
+        ("2:8:1", 16, True),
+        ("1:8:1", 16, False),
+        ("2:8:1", 15, False),
+    ],
+)
+def test_the_bounds_of_a_hash(numbers: str, digest_bytes: int, *, right: bool) -> None:
+    text = f"scrypt:{numbers}:AA==:{b64encode(bytes(digest_bytes)).decode()}"
+    if right:
+        assert str(PasswordHash.parse(text)) == text
+    else:
+        with pytest.raises(ValueError, match="too much memory"):
+            PasswordHash.parse(text)
+
+
+def test_what_is_no_base64_is_not_read_as_if_it_were(file: Path) -> None:
+    right = basic("kim:x")
+    for header, user in ((right, "kim"), (f"{right[:8]}!{right[8:]}", "")):
+        assert Users(file).named(header) == user
+    digest = b64encode(bytes(16)).decode()
+    for salt, broken in (("A!A==", digest), ("AA==", f"!{digest}")):
+        with pytest.raises(ValueError, match="base64"):
+            PasswordHash.parse(f"scrypt:2:8:1:{salt}:{broken}")
+
+
+@pytest.mark.parametrize(("length", "user"), [(1_024, "kim"), (1_025, "")])
+def test_a_header_is_read_up_to_its_most_characters(length: int, user: str, file: Path) -> None:
+    header = basic("kim:x")
+    assert Users(file).named(header.replace(" ", " " * (length - len(header) + 1))) == user
+
+
+def test_so_many_right_headers_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_file, "_MOST_REMEMBERED", 2)
+    path, names = tmp_path / "users", ["ada", "bob", "kim"]
+    write_users(path, dict.fromkeys(names, PasswordHash.of("x")))
+    users = Users(path)
+    for known in (["ada"], ["ada", "bob"], ["kim"]):
+        assert users.verify(basic(f"{known[-1]}:x")) == known[-1]
+        assert [name for name in names if users.recall(basic(f"{name}:x"))] == known
+
+
+def test_what_was_right_by_a_file_that_changed_during_the_check_is_not_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "users"
+    write_users(path, {"kim": PasswordHash.of("old")})
+    users, fits = Users(path), PasswordHash.fits
+
+    def change(kept: PasswordHash, password: str) -> bool:
+        write_users(path, {"kim": PasswordHash.of("new")})
+        users.refresh()
+        return fits(kept, password)
+
+    monkeypatch.setattr(PasswordHash, "fits", change)
+    assert users.verify(basic("kim:old")) == "kim"
+    assert users.recall(basic("kim:old")) == ""
+
+
+def test_a_file_without_users_lets_nobody_in(tmp_path: Path) -> None:
+    path = tmp_path / "users"
+    write_users(path, {})
+    assert Users(path).verify(basic("kim:x")) == ""
+    with pytest.raises(StartupError, match="cannot write"):
+        write_users(tmp_path / "none" / "users", {})

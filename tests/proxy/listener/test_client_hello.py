@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayfilter.proxy.listener import client_hello as client_hellos
 from gatewayfilter.proxy.listener.client_hello import MAX_HELLO_BYTES, ClientHello, NotTls, read_client_hello
 from tests.case_tables import all_cases
 from tests.proxy.connection_fakes import client_hello
@@ -50,6 +51,10 @@ GOOD = [
     (records(message(NAME), 5), ClientHello("shop.example")),
     (records(message(extension(21, bytes(1500)), NAME), 512), ClientHello("shop.example")),
     (records(message(NAME)) + b"\x14\3\3\0\1\1 early data", ClientHello("shop.example")),
+    (records(message(NAME, extension(GREASE, b""))), ClientHello("shop.example")),
+    (records(message(NAME)[:1]) + records(message(NAME)[1:]), ClientHello("shop.example")),
+    (records(message(extension(0, vector(2, b"\7\0\1x\0" + vector(2, b"shop.example"))))), ClientHello("shop.example")),
+    (records(message(NAME) + bytes(16_384), 16_384), ClientHello("shop.example")),
 ]
 BAD = [
     b"GET / HTTP/1.1\r\n",
@@ -66,7 +71,25 @@ BAD = [
     records(message(server_name(b""))),
     records(message(NAME[:-3])),
     records(b"\1\0\0\2\3\3"),
+    b"\x15" + records(message(NAME))[1:],
+    b"\x16\2" + records(message(NAME))[2:],
+    b"\x16\3\1" + vector(2, message(NAME, extension(GREASE, bytes(16_400)))),  # longer than a record may be
+    records(message(server_name(b"a" * 63 + b"." + b"b" * 300))),
+    records(b"\1\1" + message(NAME)[2:]),  # 64 kB longer than it says in the two other bytes
+    b"\x16\3\1" + (len(message(NAME)) - 1).to_bytes(2) + message(NAME),  # one byte longer than its record
+    b"\x16\3\1" + vector(2, message(NAME, extension(GREASE, bytes(16_385 - len(message(NAME)) - 4)))),
+    b"\x16\3\1" + vector(2, message(NAME)[:5]) + b"\x16\2\1" + vector(2, message(NAME)[5:]),
 ]
+LONG_NAME = ".".join(["a" * 61] * 4)[:253]
+USUAL = [
+    client_hello("shop.example"),
+    client_hello("a.example") + b"\x14\3\3\0\1\1",
+    client_hello(None),
+    records(message(server_name(b"a"))),
+    records(message(server_name(LONG_NAME.encode()), extension(GREASE, bytes(700)))),
+    records(message(NAME, extension(21, bytes(16_384 - len(message(NAME)) - 4)))),
+]
+"""A whole hello in one record, with one name at most: up to the longest record and the longest name."""
 
 
 @all_cases(("data", "want"), GOOD)
@@ -76,6 +99,14 @@ def test_good(data: bytes, want: ClientHello | None) -> None:
             read_client_hello(data)
     else:
         assert read_client_hello(data) == want
+
+
+def test_usual_hellos_are_read_without_joining_records_or_lists_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_message", "_host_name"):
+        monkeypatch.setattr(client_hellos, name, lambda _: pytest.fail("the slow way"))
+    names = [found.name for data in USUAL if (found := read_client_hello(data)) is not None]
+    assert names == ["shop.example", "a.example", "", "a", LONG_NAME, "shop.example"]
+    assert len(USUAL[-1]) == 5 + 16_384
 
 
 @all_cases("data", BAD)

@@ -19,7 +19,9 @@ from tests.case_tables import all_cases
         ),
         (b"CONNECT a.example HTTP/1.1\r\n\r\n", None),
         (b"CONNECT a.example:0 HTTP/1.1\r\n\r\n", None),
-        (b"CONNECT a.example:70000 HTTP/1.1\r\n\r\n", None),
+        (b"CONNECT a.example:1 HTTP/1.1\r\n\r\n", ConnectRequest("a.example", 1, verbatim=True)),
+        (b"CONNECT a.example:65535 HTTP/1.1\r\n\r\n", ConnectRequest("a.example", 65_535, verbatim=True)),
+        (b"CONNECT a.example:65536 HTTP/1.1\r\n\r\n", None),
         (b"CONNECT a.example:443 HTTP/2.0\r\n\r\n", None),
         (b"CONNECT  a.example:443 HTTP/1.1\r\n\r\n", None),
         (b"CONNECT a.example:443 HTTP/1.1\nHost: x\r\n\r\n", None),
@@ -36,6 +38,19 @@ from tests.case_tables import all_cases
 )
 def test_cases(head: bytes, want: ConnectRequest | None) -> None:
     assert read_connect(head) == want
+
+
+def test_the_first_of_two_equal_fields_counts() -> None:
+    head = b"CONNECT a.example:443 HTTP/1.1\r\nAccept-Language: zh \r\naccept-language: en\r\n\r\n"
+    assert read_connect(head) == ConnectRequest("a.example", 443, accept_language="zh", verbatim=True)
+
+
+def test_short_heads_are_remembered() -> None:
+    head = b"CONNECT a.example:443 HTTP/1.1\r\nX: %b\r\n\r\n"
+    for length, remembered in ((1_024, True), (1_025, False)):
+        sent = head % (b"x" * (length - len(head) + 2))
+        assert len(sent) == length
+        assert (read_connect(sent) is read_connect(sent)) is remembered
 
 
 @given(st.binary(max_size=200))
@@ -58,6 +73,8 @@ def test_any_bytes_have_an_answer(data: bytes) -> None:
         (b"127.1", False),
         (b"2130706433", False),
         (b"a" * 64 + b".example", False),
+        (b".".join([b"a" * 63] * 3) + b"." + b"a" * 61, True),  # 253 characters, the most that a name has
+        (b".".join([b"a" * 63] * 3) + b"." + b"a" * 62, False),
     ],
 )
 def test_a_host_is_read_as_mitmproxy_reads_it_or_left_to_it(host: bytes, verbatim: bool) -> None:  # noqa: FBT001  a column

@@ -11,6 +11,7 @@ import h2.config
 import h2.connection
 import pytest
 from mitmproxy.connection import Client, Server
+from mitmproxy.test import tflow
 
 from gatewayfilter.proxy.listener import connection_deadlines, handshake, listener
 from gatewayfilter.proxy.listener.connection_deadlines import ConnectionDeadlines
@@ -182,7 +183,8 @@ async def test_a_limit_does_not_start_again_and_is_lifted_by_what_it_waits_for(m
     first, second, passed, established, gone, read, unknown = clients
     ended: list[str] = []
     addon, counters = deadlines_of(ended, monkeypatch, *clients[:-1])
-    for client in clients:
+    addon.http_connected(tflow.tflow(client_conn=first))
+    for client in clients[1:]:
         addon.tunnel_opened(client)
     addon.begin_hello(first)
     addon.tls_clienthello(handshake_of(second, second))

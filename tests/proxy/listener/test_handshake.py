@@ -217,6 +217,9 @@ def test_a_head_is_read_to_its_end_and_within_its_bounds() -> None:
     door = Door()
     assert door.comes(b"\r\n\r\n" + CONNECT[:-1]) == []
     assert door.shake.data == CONNECT[:-1]
+    blank = Door()
+    blank.verdicts[HOST, ""] = PASS
+    assert blank.comes(b"\r\n" * (MOST_BLANK_BYTES // 2) + CONNECT) == ["dialled"]
     assert door.comes(CONNECT[-1:] + b"more") == GIVEN
     assert door.judged == [("10.0.0.2", HOST, "", "")]
     assert (door.shake.opened, door.shake.head_bytes) == (ConnectRequest(HOST, 443, verbatim=True), len(CONNECT))
@@ -289,7 +292,7 @@ def test_an_origin_that_cannot_be_reached(*, internal: bool) -> None:
 def test_a_tunnel_is_answered_and_waits_for_its_hello() -> None:
     door = Door()
     assert door.tunnel() == [("sent", ESTABLISHED), "silent begins", ("watched", 5, READ)]
-    assert not door.shake.expired(10_000.0, 600.0), "tunnels have limits of their own"
+    assert door.shake.expired(10_000.0, 600.0) is False, "tunnels have limits of their own"
     assert door.comes(HELLO[:1]) == ["silent ends", "hello begins"]
     assert door.comes(HELLO[1:9]) == []
     assert door.comes(HELLO[9:]) == [
@@ -434,7 +437,9 @@ def test_what_a_redirected_connection_is_by_its_name(
         assert door.origin_is(found) == ends
         assert door.counters["origin_errors"] == int(not isinstance(found, InternalAddressError))
     for data in (CONNECT, b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00"):
-        assert redirected(("192.0.2.1", 443)).comes(data) == GIVEN
+        door = redirected(("192.0.2.1", 443))
+        door.verdicts[HOST, ""] = PASS
+        assert (door.comes(data), door.judged) == (GIVEN, [])
     door = redirected(("192.0.2.1", 443))
     monkeypatch.setattr(handshake, "original_destination", lambda client: (_ for _ in ()).throw(OSError))
     assert door.comes(HELLO) == GIVEN

@@ -4,8 +4,10 @@ import asyncio
 import errno
 import logging
 import socket
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 
@@ -65,8 +67,8 @@ class Client:
 class Task:
     """A task that is run by hand."""
 
-    def add_done_callback(self, call: object) -> None:
-        pass
+    def add_done_callback(self, call: Callable[["Task"], None]) -> None:
+        self.done = call
 
 
 class Door:
@@ -109,7 +111,9 @@ class Door:
 
     def _task(self, work: Any) -> Any:
         self.tasks.append(work)
-        return Task()
+        made = Task()
+        self.task = ref(made)
+        return made
 
     async def _tunnel(self, client: Any, data: bytes, tunnel: OpenTunnel) -> None:
         self.done.append(("tunnel", data, tunnel))
@@ -150,6 +154,12 @@ def test_how_many_connections_there_may_be() -> None:
     assert (door.counters["connections_refused"], door.counters["connections"], door.listener.open_connections) == (2, 6, 4)
     Handshake.made[0].drop()
     assert door.take("10.0.0.5") is not None
+    again = Door(most_of_one=2)
+    first = again.take("10.0.0.2")
+    assert first is not None
+    again.take("10.0.0.2")
+    first.drop()
+    assert [again.take("10.0.0.2") is not None for _ in range(2)] == [True, False], "the other one is still there"
 
 
 def test_a_network_of_ipv6_has_half_of_all() -> None:
@@ -182,8 +192,10 @@ def test_during_an_overload_clients_with_many_are_refused() -> None:
     door.turns.spread_s = 4.0
     assert taken(door, "10.0.0.4")
     assert taken(door, "10.0.0.4")
+    assert taken(door, "10.0.0.6")
     door.turns.spread_s = 4.5
     assert not taken(door, "10.0.0.4")
+    assert not taken(door, "10.0.0.6"), "it has one"
     assert taken(door, "10.0.0.5")
     many = Door(most_of_one=50)
     for _ in range(16):
@@ -224,6 +236,12 @@ def test_many_are_accepted_at_once_in_a_rush(monkeypatch: pytest.MonkeyPatch) ->
     for fault in (InterruptedError(), ConnectionAbortedError(), OSError(errno.EPROTO, "x")):
         door.listener._accept(cast("Any", Accepting(fault, "10.0.0.2")))
     assert (len(Handshake.made), door.timers) == (9, [])
+    door = Door()
+    door.poller.now = listener._RUSH_S  # the loop's time begins with 0: no less than this after the connection before
+    waiting = Accepting(*["10.0.0.2"] * 3)
+    door.listener._families[waiting] = 2
+    door.listener._accept(waiting)
+    assert len(Handshake.made) == 10
 
 
 def test_without_descriptors_it_rests(caplog: pytest.LogCaptureFixture) -> None:
@@ -289,6 +307,18 @@ def test_behind_a_parent_by_tls_nothing_is_relayed() -> None:
         assert Door(mode).services.can_splice == can
 
 
+def test_a_task_is_kept_until_it_is_done() -> None:
+    door = Door()
+    taken: Any = door.take("10.0.0.2")
+    door.listener.hand_over(taken)
+    door.tasks.pop().close()
+    task = door.task()
+    assert task is not None, "the loop itself keeps none"
+    task.done(task)
+    del task
+    assert door.task() is None
+
+
 def test_a_tunnel_goes_to_mitmproxy_without_its_head() -> None:
     for fault in (False, True):
         door = Door()
@@ -347,3 +377,26 @@ async def test_a_connection_that_cannot_be_handed_over_is_closed(monkeypatch: py
     door.done.clear()
     await door.listener._serve(taken)
     assert (taken.client.closed, door.done, door.listener.open_connections) == (True, [("disowned", 9, taken.owner)], 0)
+
+
+async def test_a_connection_that_was_reset_meanwhile_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    door, served = Door(), list[object]()
+    kept: list[asyncio.StreamWriter] = []  # one that is freed is closed in any case
+
+    async def stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append((reader, writer))
+
+    door.listener._handlers = Handlers(stream, cast("Any", None), lambda: False)
+    door.listener.loop = asyncio.get_running_loop()
+    taken: Any = door.take("10.0.0.2")
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    taken.client = near
+    monkeypatch.setattr(asyncio.StreamWriter, "get_extra_info", lambda writer, _: kept.append(writer))
+    with far:
+        await door.listener._serve(taken)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert far.recv(1) == b"", "it is closed"
+    assert (served, door.listener.open_connections) == ([], 0)

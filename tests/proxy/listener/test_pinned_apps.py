@@ -1,5 +1,7 @@
 """Learned pinned apps, and that it cannot be provoked."""
 
+import fcntl
+import os
 import ssl
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import pytest
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import Change, ChangeKind, HostAction, HostVerdict, LearnedEntry, ListAction
+from gatewayfilter.proxy.listener import pinned_apps
 from gatewayfilter.proxy.listener.host_policy import HostPolicy
-from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedApps, PinnedAppsFile
-from gatewayfilter.settings import TlsSettings
+from gatewayfilter.proxy.listener.pinned_apps import PinnedApp, PinnedApps, PinnedAppsFile, open_pinned_apps
+from gatewayfilter.settings import ProxySettings, Settings, TlsSettings
 from gatewayfilter.telemetry import Counters
 from tests.proxy.connection_fakes import DENY, LOOK, NAMED, PASS, FakeHosts, connect, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
@@ -261,3 +264,122 @@ def test_a_later_file_of_an_earlier_release_replaces_nothing(tmp_path: Path) -> 
     PinnedAppsFile.in_folder(tmp_path).add(PinnedApp("192.0.2.1", "a.example", 1.0, 2.0, 3))
     PinnedAppsFile(tmp_path / "pass-through.json").add(PinnedApp("192.0.2.1", "b.example", 1.0, 2.0, 3))
     assert [entry.host for entry in PinnedAppsFile.in_folder(tmp_path).read()] == ["a.example"]
+
+
+@pytest.mark.parametrize(
+    ("tls", "proxy", "opened"),
+    [({}, {}, True), ({"pinned_apps": False}, {}, False), ({}, {"unknown": "block"}, False), ({}, {"unknown": "hold"}, False)],
+)
+def test_nothing_is_learned_where_it_is_turned_off_or_the_unknown_is_not_allowed(
+    tls: dict[str, object], proxy: dict[str, object], tmp_path: Path, clock: Clock, *, opened: bool
+) -> None:
+    PinnedAppsFile.in_folder(tmp_path).add(PinnedApp(PHONE, APP, clock.now, clock.now + 10, 3))
+    settings = Settings(data_dir=tmp_path, tls=TlsSettings.model_validate(tls), proxy=ProxySettings.model_validate(proxy))
+    found = open_pinned_apps(settings, Counters(), clock)
+    assert (found is not None) is opened
+    assert found is None or found.covers(PHONE, APP), "what was learned before is known from the beginning"
+
+
+def test_a_name_is_covered_and_distrusted_up_to_its_time(learning: PinnedApps, clock: Clock) -> None:
+    learning.succeeded(PHONE, SITE)
+    learned_at = clock.now + 30
+    assert fail(learning, clock, 3)[-1]
+    for after_s, covered in ((86_399.9, True), (86_400.0, False)):
+        clock.now = learned_at + after_s
+        assert learning.covers(PHONE, APP) is covered
+    clock.now = failed_at = 500_000.0
+    learning.succeeded(PHONE, SITE)
+    learning.failed(PHONE, APP)
+    for after_s, distrusted in ((599.9, True), (600.0, False)):
+        clock.now = failed_at + after_s
+        assert learning.distrusts(PHONE, APP) is distrusted
+        assert not learning.distrusts(PHONE, SITE), "it trusts us elsewhere"
+
+
+def test_a_device_trusts_us_for_a_day_after_a_request(learning: PinnedApps, clock: Clock) -> None:
+    learning.succeeded(PHONE, SITE)
+    trusted_at = clock.now
+    for after_s, trusts in ((86_399.0, True), (86_400.0, False)):
+        clock.now = trusted_at + after_s
+        learning.failed(PHONE, f"{after_s}.example")
+        assert learning.distrusts(PHONE, SITE) is not trusts
+    clock.now += 599.9
+    assert learning.distrusts(PHONE, SITE)
+    clock.now += 0.1
+    assert not learning.distrusts(PHONE, SITE), "a device that fails no more gets the page"
+
+
+@pytest.mark.parametrize(("every_s", "learned"), [(1.9, False), (2.0, True), (299.9, True), (300.0, False)])
+def test_which_failures_are_three_within_ten_minutes(
+    every_s: float, learning: PinnedApps, clock: Clock, *, learned: bool
+) -> None:
+    learning.succeeded(PHONE, SITE)
+    assert fail(learning, clock, 3, every_s=every_s)[-1] is learned
+
+
+def test_names_that_have_ended_count_no_more(tmp_path: Path, clock: Clock) -> None:
+    learning = PinnedApps(PinnedAppsFile(tmp_path / "x.json"), after=1, days=1, names=1, clock=clock)
+    learning.succeeded(PHONE, SITE)
+    assert learning.failed(PHONE, "one.example")
+    ends_at = clock.now + 86_400
+    clock.now = ends_at - 10
+    learning.succeeded(PHONE, SITE)
+    assert not learning.failed(PHONE, "two.example")
+    clock.now = ends_at
+    assert learning.failed(PHONE, "three.example")
+
+
+def test_of_too_many_devices_the_one_unseen_for_longest_is_forgotten(
+    learning: PinnedApps, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pinned_apps, "_MOST_WATCHED", 2)
+    for client in ("192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"):
+        learning.succeeded(client, SITE)
+    for client in ("192.0.2.1", "192.0.2.2", "192.0.2.3"):
+        learning.failed(client, APP)
+        assert learning.distrusts(client, SITE) is (client == "192.0.2.2"), client
+
+
+def test_the_version_of_a_file_is_that_of_what_it_holds(tmp_path: Path) -> None:
+    file = PinnedAppsFile(tmp_path / "x.json")
+    assert (file.version(), file.remove(APP)) == ((0, 0), 0)
+    assert not list(tmp_path.iterdir())
+    file.add(PinnedApp(PHONE, APP, 1.0, 2.0, 3))
+    first = file.version()
+    assert (file.version(), file.remove("other.example"), file.version()) == (first, 0, first)
+    file.add(PinnedApp(PHONE, APP, 1.0, 3.0, 3))
+    assert file.version() != first
+    assert [entry.expires_at for entry in file.read()] == [3.0]
+
+
+def test_of_equally_many_entries_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pinned_apps, "_MOST_ENTRIES", 3)
+    file = PinnedAppsFile(tmp_path / "x.json")
+    for client, host in (("b", "1.example"), ("b", "2.example"), ("a", "3.example"), ("a", "4.example")):
+        file.add(PinnedApp(client, host, 0.0, 100.0, 3))
+    assert [entry.host for entry in file.read()] == ["2.example", "3.example", "4.example"]
+
+
+def test_the_file_is_locked_while_it_is_written_and_the_lock_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = PinnedAppsFile(tmp_path / "x.json")
+    free: list[bool] = []
+
+    def write(self: PinnedAppsFile, entries: object) -> None:
+        descriptor = os.open(tmp_path / ".x.json.lock", os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free.append(True)
+        except BlockingIOError:
+            free.append(False)
+        finally:
+            os.close(descriptor)
+
+    monkeypatch.setattr(PinnedAppsFile, "_write", write)
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            file.add(PinnedApp(PHONE, APP, 1.0, 2.0, 3))
+    finally:
+        os.umask(before)
+    assert free == [False, False]
+    assert (tmp_path / ".x.json.lock").stat().st_mode & 0o777 == 0o600

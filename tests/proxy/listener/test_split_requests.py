@@ -178,6 +178,7 @@ async def test_each_name_has_to_be_known_where_unknown_ones_are_blocked(
 ) -> None:
     """In the clear and inside TLS; a name that is known does not make up for another."""
     monkeypatch.setattr(platform, "original_addr", lambda _: ("127.0.0.1", target.port))
+    monkeypatch.setattr(listener, "_BEHIND_S", math.inf)
 
     async def ask(cut: int, connect: str, *, tls: bool) -> str:
         async with channel(running.port, connect) as client:

@@ -3,18 +3,47 @@
 import asyncio
 import ssl
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from mitmproxy import http
+from mitmproxy.connection import Server
+from mitmproxy.proxy.layers.http import HTTPMode
 
+from gatewayfilter.proxy.mitm import adoption
 from gatewayfilter.proxy.mitm.adoption import OriginAdoption
 from gatewayfilter.proxy.mitm.origin_pool import _MOST_AT_ONCE, FairSemaphore
+from tests.case_tables import all_cases
 from tests.proxy.conftest import StartGateway
 from tests.proxy.mitm.fastpath.test_tunnel_layer import Hooks, from_tunnel
 from tests.proxy.mitm.test_shared_origins import CountingOrigin, left, origin_tls, visit
 
 __all__ = ["origin_tls"]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@all_cases(
+    ("mode", "url", "sni", "client_sni", "name"),
+    [
+        (HTTPMode.transparent, "https://a.example:443/", "own.example", "client.example", "own.example"),
+        (HTTPMode.transparent, "https://a.example:443/", None, "client.example", "client.example"),
+        (HTTPMode.transparent, "https://a.example:443/", None, None, "a.example"),
+        (HTTPMode.transparent, "https://b.example:443/", "own.example", "client.example", "b.example"),
+        (HTTPMode.transparent, "https://a.example:8443/", "own.example", "client.example", "a.example"),
+        (HTTPMode.regular, "https://a.example:443/", "own.example", "client.example", "a.example"),
+        (HTTPMode.transparent, "http://a.example:443/", "own.example", "client.example", None),
+    ],
+)
+def test_the_name_of_the_connection_that_a_request_needs(
+    mode: HTTPMode, url: str, sni: str | None, client_sni: str | None, name: str | None
+) -> None:
+    before = Server(address=("a.example", 443))
+    before.sni = sni
+    layer: Any = SimpleNamespace(mode=mode, context=SimpleNamespace(server=before, client=SimpleNamespace(sni=client_sni)))
+    meant = http.Request.make("GET", url).data
+    server = adoption._asked_for(layer, meant)
+    assert (server.address, server.tls, server.sni) == ((meant.host, meant.port), name is not None, name)
 
 
 @pytest.fixture
@@ -82,10 +111,10 @@ async def test_a_hook_that_waits_is_waited_for(start_gateway: StartGateway, adop
 async def test_the_limit_of_connections_is_kept(start_gateway: StartGateway, adopted: list[bool]) -> None:
     limit = FairSemaphore()
     for _ in range(_MOST_AT_ONCE):
-        assert limit.enter_at_once()
-    assert not limit.enter_at_once()
+        assert limit.enter_at_once() is True
+    assert limit.enter_at_once() is False
     limit.leave()
-    assert limit.enter_at_once()
+    assert limit.enter_at_once() is True
     async with start_gateway(shared_origins=256) as gateway, CountingOrigin().running() as origin:
         await visit(gateway, origin, "0")
         await left(gateway, 1)

@@ -14,6 +14,7 @@ from mitmproxy.proxy.layers.http._events import (
     RequestHeaders,
     ResponseData,
     ResponseEndOfMessage,
+    ResponseHeaders,
     ResponseTrailers,
 )
 from mitmproxy.test import tflow
@@ -68,6 +69,8 @@ class Stream(GatewayHttpStream):
                 side = "client" if command.connection is self.context.client else "origin"
                 data = command.event.data if isinstance(command.event, ResponseData) else type(command.event).__name__
                 assert command.event.stream_id == 7
+                if isinstance(command.event, ResponseHeaders):
+                    assert (command.event.response, command.event.end_stream) == (self.response, False), "its end follows"
                 found.append((side, data))
             else:
                 assert not isinstance(command, DropStream) or command.stream_id == 7

@@ -310,6 +310,7 @@ def test_numbers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = [Held(large, f"client {number}") for number in range(4)]
     assert [large.left(f"client {number}") for number in range(4)] == [1, 2, 2, 2]
     assert [one.transport.aborted for one in kept] == [True, True, False, False]
+    assert large.left("nobody") == 2
     off = Pool(0)
     held = Held(off, "first")
     assert (held.sharing.key, off.left("first"), off.left("nobody")) == (None, 0, 0)

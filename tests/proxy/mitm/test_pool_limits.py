@@ -1,5 +1,7 @@
 """Which connections the fast path takes from the pool, and which idle ones are closed before another is opened."""
 
+import asyncio
+import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,10 +16,12 @@ from mitmproxy.test import tflow
 
 from gatewayfilter.proxy.mitm import adoption, origin_pool
 from gatewayfilter.proxy.mitm.adoption import OriginAdoption
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader
 from gatewayfilter.proxy.mitm.http.http1_client import GatewayHttp1Client
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
 from gatewayfilter.proxy.mitm.origin_pool import FairSemaphore
 from gatewayfilter.proxy.mitm.sharing import sharing_of
+from tests.proxy.mitm.fastpath.test_direct_reader import Transport
 
 OPTIONS = Options()
 type Change = Callable[[Any], object]
@@ -77,6 +81,29 @@ def test_a_connection_is_taken_with_its_hooks(monkeypatch: pytest.MonkeyPatch) -
     assert (held[0], worker.limit._open, list(worker.connections[worker.client.id].transports.values())) == ("held", 1, [io])
     held[1]()
     assert worker.limit._open == 0
+
+
+class Taken(Transport):
+    """The transport of a connection from the pool."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return {"peername": ("192.0.2.1", 80), "sockname": ("10.0.0.1", 5000)}.get(name, default)
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.WARNING])
+async def test_a_connection_that_was_taken_is_as_one_that_was_opened(level: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(level, "mitmproxy.proxy.server")
+    lines: list[str] = []
+    handler: Any = SimpleNamespace(log=lines.append)
+    server, transport = Server(address=("site.example", 80)), Taken()
+    io = adoption._opened(handler, server, transport)
+    assert (server.state, server.peername, server.sockname) == (ConnectionState.OPEN, ("192.0.2.1", 80), ("10.0.0.1", 5000))
+    assert server.timestamp_start == server.timestamp_tcp_setup is not None
+    assert isinstance(io.writer, asyncio.StreamWriter)
+    assert (type(cast("Any", io.reader)), io.writer.transport is transport) == (DirectReader, True)
+    assert lines == ["server connect site.example:80"] * (level == logging.INFO)
+    transport.protocol.data_received(bytes(1_000_000))
+    assert not transport.reading, "what is not read holds the origin back"
 
 
 def test_which_requests_get_none_from_the_pool() -> None:

@@ -32,8 +32,11 @@ def store(tmp_path: Path) -> GatewayCertStore:
 def test_the_older_half_is_dropped(store: GatewayCertStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls_config, "MOST_CERTIFICATES", 4)
     names = [f"host{number}.example" for number in range(5)]
-    made = {name: store.get_cert(name, []) for name in names}
-    assert len(store.expire_queue) == len(store.certs) == 3
+    made, kept = {}, []
+    for name in names:
+        made[name] = store.get_cert(name, [])
+        kept.append((len(store.expire_queue), len(store.certs)))
+    assert kept == [(1, 1), (2, 2), (3, 3), (4, 4), (3, 3)]
     for name in names[2:]:
         assert store.get_cert(name, []) is made[name]
     assert store.get_cert(names[0], []) is not made[names[0]]
@@ -235,3 +238,8 @@ def test_a_certificate_is_that_of_the_name_of_each_connection(tmp_path: Path) ->
         assert leaf("b.example") is second
         now[0] = second.begins - 1
         assert leaf("b.example").entry is not second.entry
+        ensure_ca(tmp_path / "other")
+        own, now[0] = leaf("c.example"), time.time()
+        set_up.configure(addon, confdir=str(tmp_path / "other"))
+        assert leaf("c.example").entry.cert.issuer == addon.certstore.default_ca.subject
+        assert leaf("c.example").entry is not own.entry

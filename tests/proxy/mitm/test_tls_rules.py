@@ -284,6 +284,11 @@ def test_a_session_is_resumed_for_an_hour(setup: Setup, monkeypatch: pytest.Monk
     setup.addon.tls_failed_server(cast("Any", SimpleNamespace(conn=later)))
     assert resumed(setup, monkeypatch) is None
     setup.addon.tls_failed_server(cast("Any", SimpleNamespace(conn=Client(peername=AT, sockname=AT))))
+    established(setup, Made())
+    assert resumed(setup, monkeypatch) is not None
+    setup.set(http2=True)
+    setup.server()
+    assert resumed(setup, monkeypatch) is None, "it may have been verified by other options"
 
 
 def test_whose_sessions_are_not_kept(setup: Setup) -> None:

@@ -64,3 +64,17 @@ def test_a_broken_page_never_reaches_an_origin_when_the_filter_is_to_block() -> 
     addon.requestheaders(flow)
     assert flow.response is not None
     assert flow.response.status_code == 503
+
+
+def test_a_page_gets_the_first_field_of_each_name_and_the_address_that_was_reached() -> None:
+    pages, gateway = OneHost(), Gateway()
+    for reached, local in (
+        (("2001:db8::1", 8080, 0, 0), ("2001:db8::1", 8080)),
+        (("192.0.2.1", 80), ("192.0.2.1", 80)),
+        (None, ("", 0)),
+    ):
+        fields = ((b"Host", b"own.example"), (b"X-A", b"first"), (b"x-a", b"second"))
+        flow = tflow.tflow(req=tutils.treq(host="own.example", port=80, headers=fields))
+        flow.client_conn.sockname = reached  # type: ignore[assignment]
+        addon_with(pages, gateway).requestheaders(flow)
+        assert (pages.asked[-1].local, pages.asked[-1].headers) == (local, {"host": "own.example", "x-a": "first"})

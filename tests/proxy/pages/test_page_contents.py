@@ -7,6 +7,7 @@ from gatewayfilter.interfaces import RequestState
 from gatewayfilter.model import UNBLOCK_PATH, Action, Reason, Request, ResourceType, Verdict
 from gatewayfilter.proxy.pages.block_page import BlockPages, state_address
 from gatewayfilter.proxy.pages.own_requests import AGAIN_AFTER_S
+from gatewayfilter.proxy.pages.translations import CHINESE, ENGLISH
 from gatewayfilter.proxy.pages.upstream_errors import Fault
 from gatewayfilter.urls import Url, parse_url
 from tests.case_tables import all_cases
@@ -200,3 +201,27 @@ def test_the_address_of_a_state() -> None:
     begin = f"http://site.example:81{UNBLOCK_PATH}?url=http%3A%2F%2Fsite.example%3A81%2Fa%2520b&state=t"
     assert state_address(url, "t") == state_address(url, "t", since=0.0) == begin
     assert state_address(url, "t", link=True, since=5.9) == f"{begin}&by=link&since=5"
+
+
+@all_cases(
+    ("reason", "category", "names_it", "as_reason"),
+    [
+        (Reason.BLACKLIST, "gambling", True, None),
+        (Reason.ADBLOCK, "gambling", True, None),
+        (Reason.ADBLOCK, "ads", False, Reason.ADBLOCK),
+        (Reason.ADBLOCK, "trackers", False, Reason.ADBLOCK),
+        (Reason.ADBLOCK, "other", False, Reason.BLACKLIST),
+        (Reason.ADBLOCK, "", False, Reason.BLACKLIST),
+        (Reason.BLACKLIST, "ads", True, None),
+        (Reason.BLACKLIST, "other", False, Reason.BLACKLIST),
+        (Reason.BLACKLIST, "", False, Reason.BLACKLIST),
+        (Reason.FAILURE, "gambling", False, Reason.FAILURE),
+    ],
+)
+def test_an_explanation_names_the_category_where_it_tells_something(
+    reason: Reason, category: str, as_reason: Reason | None, *, names_it: bool
+) -> None:
+    for texts in (ENGLISH, CHINESE):
+        told = texts.explanation(reason, category, "a title")
+        assert ("a title" in told) is names_it
+        assert as_reason is None or told == texts.why[as_reason] != ""

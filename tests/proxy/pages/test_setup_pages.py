@@ -63,6 +63,8 @@ def get(made: SetupPages, url: str = "http://gatewayfilter.internal/", **headers
         ("http://example.com:8080/", False),
         ("http://wpad/wpad.dat", False),
         ("http://0.0.0.0:8080/", False),
+        ("http://[::]:8080/", False),
+        ("http://localhost:8080/", False),  # a name that an origin may have, too
     ],
 )
 def test_which_addresses_are_ours(authority: CertificateAuthority, url: str, *, ours: bool) -> None:
@@ -82,6 +84,18 @@ def test_which_addresses_are_ours(authority: CertificateAuthority, url: str, *, 
 )
 def test_port_80_is_ours_on_request(authority: CertificateAuthority, url: str, *, ours: bool) -> None:
     assert pages(authority, gateway={"own_port_80": True}).answers(parse_url(url)) is ours
+
+
+def test_a_proxy_at_port_80_has_its_pages_there(authority: CertificateAuthority) -> None:
+    made = pages(authority, proxy={"listen": "0.0.0.0:80"})
+    for url, ours in (("http://127.0.0.1/", True), ("http://127.0.0.1:80/", True), ("http://127.0.0.1:81/", False)):
+        assert made.answers(parse_url(url)) is ours
+
+
+def test_without_hosts_nothing_is_checked(authority: CertificateAuthority) -> None:
+    answer = get(pages(authority, gateway={"hosts": []}), "http://192.168.1.1:8080/")
+    assert "object-src 'none'; frame-src 'none'" in answer.headers["content-security-policy"]
+    assert "<object" not in answer.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -151,8 +165,9 @@ def test_the_picture_of_trust_comes_by_https_alone(authority: CertificateAuthori
 )
 def test_the_certificate_is_given_out_and_never_the_key(authority: CertificateAuthority, path: str, content_type: str) -> None:
     answer = get(pages(authority), f"http://gatewayfilter.internal{path}")
-    assert answer.headers["content-type"] == content_type
+    assert (answer.status, answer.headers["content-type"]) == (200, content_type)
     assert b"PRIVATE" not in answer.content
+    assert answer.headers["content-disposition"] == f'inline; filename="gatewayfilter-{path[1:]}"'
     if path == "/ca.cer":
         certificate = x509.load_der_x509_certificate(answer.content)
     elif path == "/ca.p12":
@@ -168,10 +183,10 @@ def test_the_certificate_is_given_out_and_never_the_key(authority: CertificateAu
     assert certificate == authority.certificate
 
 
-@pytest.mark.parametrize("path", ["/proxy.pac", "/wpad.dat"])
+@pytest.mark.parametrize("path", ["/proxy.pac", "/wpad.dat", "/wpad.da"])
 def test_pac_and_wpad_name_the_address_that_the_device_reached(authority: CertificateAuthority, path: str) -> None:
     answer = get(pages(authority), f"http://192.168.1.1:8080{path}")
-    assert answer.headers["content-type"] == "application/x-ns-proxy-autoconfig"
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ns-proxy-autoconfig")
     assert answer.content == b"pac for 192.168.1.1:8080"
     assert get(pages(authority, proxy={"mode": "transparent"}), f"http://192.0.2.80{path}").content == b"pac for "
 
@@ -261,3 +276,62 @@ def test_the_address_of_the_page_is_drawn_for_cameras() -> None:
     drawn = ET.fromstring(setup_pages._qr("http://192.0.2.1:8080/"))
     assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
     assert [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")] == ["http://192.0.2.1:8080/"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "local", "here", "shown"),
+    [
+        ("transparent", "192.168.1.1", "http://gatewayfilter.internal", "http://192.0.2.80/"),
+        ("regular", "192.168.1.1", "http://gatewayfilter.internal", "http://192.168.1.1:8080/"),
+        ("regular", "2001:db8::9", "http://gatewayfilter.internal", "http://[2001:db8::9]:8080/"),
+        ("regular", "", "http://[2001:db8::9]:8080", "http://[2001:db8::9]:8080/"),
+    ],
+)
+def test_the_drawn_address_is_the_one_that_others_reach(
+    authority: CertificateAuthority, mode: str, local: str, here: str, shown: str
+) -> None:
+    made = pages(authority, proxy={"mode": mode})
+    answer = made.respond(InternalRequest(parse_url(f"{here}/qr.svg"), headers={}, client="192.168.1.9", local=(local, 8080)))
+    assert (answer.status, answer.headers["content-type"]) == (200, "image/svg+xml")
+    assert [title.text for title in ET.fromstring(answer.content).iter("{http://www.w3.org/2000/svg}title")] == [shown]
+    pac = made.respond(InternalRequest(parse_url(f"{here}/proxy.pac"), headers={}, client="192.168.1.9", local=(local, 8080)))
+    assert pac.content.decode() == f"pac for {'' if mode == 'transparent' else shown.removeprefix('http://').rstrip('/')}"
+
+
+@pytest.mark.parametrize(("language", "texts"), [("en", ENGLISH), ("zh", CHINESE)])
+def test_pictures_tell_in_the_language_of_the_page(authority: CertificateAuthority, language: str, texts: Any) -> None:
+    made = pages(authority)
+    for name, scheme in (("through", "http"), ("through", "https"), ("trusted", "https")):
+        answer = get(made, f"{scheme}://gatewayfilter.internal/{name}.svg?x=1&lang={language}")
+        assert answer.status == 200
+        drawn = ET.fromstring(answer.content)
+        assert [title.text for title in drawn.iter("{http://www.w3.org/2000/svg}title")] == [texts.words[f"{name}_yes"]]
+        assert answer.headers["access-control-allow-origin"] == "*"
+    missing = get(made, f"http://gatewayfilter.internal/none?lang={language}")
+    assert (missing.status, missing.content.decode()) == (404, f"{texts.words['not_here']}\n")
+    assert missing.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("agent", "system"),
+    [
+        ("Mozilla/5.0 (iPad; CPU OS 18_0 like Mac OS X)", "ios"),
+        ("Mozilla/5.0 (Linux; Android 15) Firefox/1", "android"),
+        ("Mozilla/5.0 (Windows NT 10.0) Firefox/140.0", "firefox"),
+        ("Mozilla/5.0 (Windows NT 10.0)", "windows"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "macos"),
+        ("Mozilla/5.0 (X11; CrOS x86_64)", "chromeos"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "linux"),
+        ("curl/8.0", ""),
+    ],
+)
+def test_which_system_a_device_has(agent: str, system: str) -> None:
+    assert setup_pages._system(agent) == system
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("192.168.1.1", False), ("a.example", False)],
+)
+def test_which_addresses_are_of_this_machine_alone(host: str, *, loopback: bool) -> None:
+    assert setup_pages._is_loopback(host) is loopback

@@ -39,6 +39,41 @@ def test_every_name_has_a_stub_that_anybody_may_read(name: str) -> None:
         assert body
 
 
+@all_cases(
+    ("method", "origin", "more", "has_body"),
+    [
+        ("GET", "", {"access-control-allow-origin": "*"}, True),
+        ("HEAD", "", {"access-control-allow-origin": "*"}, False),
+        (
+            "GET",
+            "https://a.example",
+            {
+                "access-control-allow-origin": "https://a.example",
+                "access-control-allow-credentials": "true",
+                "vary": "origin",
+            },
+            True,
+        ),
+        (
+            "OPTIONS",
+            "",
+            {
+                "access-control-allow-origin": "*",
+                "access-control-allow-headers": "*",
+                "access-control-allow-methods": "*",
+            },
+            True,
+        ),
+    ],
+)
+def test_who_may_read_a_stub_and_how(method: str, origin: str, more: dict[str, str], *, has_body: bool) -> None:
+    response = stub_response("noopjson", Reason.ADBLOCK, method=method, origin=origin)
+    assert response is not None
+    told = {name: text for name, text in response.headers.items() if name.startswith("access-control-") or name == "vary"}
+    assert (told, bool(response.content)) == (more, has_body)
+    assert stub_response("no such stub", Reason.ADBLOCK) is None
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_every_script_runs_in_an_empty_page_and_keeps_its_promises() -> None:
     scripts = {name: (stub_response(name, Reason.ADBLOCK) or pytest.fail(name)).text for name in NAMES if name.endswith(".js")}

@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mitmproxy import http
+from mitmproxy.connection import Client, Server
 from mitmproxy.test import tflow
 
 from gatewayfilter.errors import UrlError
 from gatewayfilter.model import ResourceType
-from gatewayfilter.proxy.request.flow_request import read_flow
+from gatewayfilter.proxy.request.flow_request import has_body, read_flow, read_tunnel
 from tests.case_tables import all_cases
 
 
@@ -53,6 +54,13 @@ def make_flow(
 )
 def test_url(flow: http.HTTPFlow, url: str) -> None:
     assert read_flow(flow).request.url.text == url
+
+
+@all_cases(("scheme", "read"), [(b"http", "http"), (b"HTTP", "http"), (b"Https", "https")])
+def test_a_scheme_is_read_in_any_case(scheme: bytes, read: str) -> None:
+    flow = make_flow("http://example.com:8080/")
+    flow.request.data.scheme = scheme
+    assert read_flow(flow).request.url.text == f"{read}://example.com:8080/"
 
 
 def test_host_header_is_corrected_only_when_it_lies() -> None:
@@ -118,6 +126,10 @@ def test_absolute_form_inside_a_tunnel_is_judged_too() -> None:
     flow.request.data.authority = b"evil.example"
     found = read_flow(flow)
     assert {found.request.url.host, *(alias.url.host for alias in found.aliases)} == {"a.example", "evil.example"}
+    assert found.host_header == "evil.example"
+    for authority, header in ((b"a.example:443", ""), (b"a.example:80", "a.example")):
+        flow.request.data.authority = authority
+        assert read_flow(flow).host_header == header
 
 
 @all_cases(
@@ -166,6 +178,8 @@ def test_resource_type(url: str, headers: dict[str, str], kind: ResourceType) ->
         ({"Referer": "about:blank"}, None),
         ({"Referer": "not a url"}, None),
         ({"Referer": "https://long.example/" + "x" * 5000}, "https://long.example/"),
+        ({"Referer": "https://long.example/".ljust(2_048, "x")}, "https://long.example/".ljust(2_048, "x")),
+        ({"Referer": "https://long.example/a/".ljust(2_049, "x")}, "https://long.example/"),
         ({"Sec-Fetch-Site": "same-origin"}, "http://example.com/"),
         ({"Sec-Fetch-Site": "cross-site"}, None),
         ({}, None),
@@ -280,3 +294,63 @@ def test_one_other_field_makes_a_request_its_senders_own(name: str) -> None:
 )
 def test_frames_in_pages_of_other_sites(headers: dict[str, str], *, foreign: bool) -> None:
     assert read_flow(make_flow(headers=headers)).foreign_frame is foreign
+
+
+@all_cases(
+    ("method", "headers", "may_have"),
+    [
+        ("GET", {}, False),
+        ("GET", {"Content-Length": "0"}, True),
+        ("GET", {"Transfer-Encoding": "chunked"}, True),
+        ("POST", {}, True),
+        ("HEAD", {}, True),
+    ],
+)
+def test_which_requests_may_have_a_body(method: str, headers: dict[str, str], *, may_have: bool) -> None:
+    assert has_body(read_flow(make_flow(headers=headers, method=method))) is may_have
+
+
+@all_cases(
+    ("address", "sni", "urls"),
+    [
+        (("A.example", 22), None, ["https://a.example:22/"]),
+        (("a.example", 443), "a.example", ["https://a.example/"]),
+        (("a.example", 993), "B.example", ["https://a.example:993/", "https://b.example:993/"]),
+        (("", 993), "b.example", ["https://b.example:993/"]),
+        (("2001:db8::1", 22, 0, 0), None, ["https://[2001:db8::1]:22/"]),
+    ],
+)
+def test_a_tunnel_is_read_by_each_of_its_names(address: tuple[str, int], sni: str | None, urls: list[str]) -> None:
+    client = Client(peername=("192.0.2.7", 5000), sockname=("192.0.2.1", 8080), sni=sni)
+    found = read_tunnel(client, Server(address=address), "ada")
+    assert [one.url.text for one in found] == urls
+    assert {(one.client, one.user, one.method, one.resource_type, one.source) for one in found} == {
+        ("192.0.2.7", "ada", "CONNECT", ResourceType.OTHER, None)
+    }
+
+
+def test_a_tunnel_to_nowhere_and_one_of_a_client_that_is_gone() -> None:
+    client = Client(peername=("192.0.2.7", 5000), sockname=("192.0.2.1", 8080))
+    with pytest.raises(UrlError, match="a tunnel to nowhere"):
+        read_tunnel(client, Server(address=None))
+    client.peername = None  # type: ignore[assignment]
+    (found,) = read_tunnel(client, Server(address=("a.example", 22)))
+    assert (found.client, found.user) == ("", "")
+
+
+@all_cases(
+    ("path", "target"),
+    [
+        (b"/a/b?c", b""),
+        (b"/a/../b?c", b"/b?c"),
+        (b"/a/./b", b"/a/b"),
+        (b"/caf\xe9", b"/caf%E9"),
+        (b"/caf%E9", b""),
+        (b"/\x80", b"/%80"),
+        (b"", b"/"),
+    ],
+)
+def test_what_is_sent_where_the_path_is_not_what_was_judged(path: bytes, target: bytes) -> None:
+    flow = make_flow("https://x/p", {}, address=("a.example", 443), sni="a.example")
+    flow.request.data.path = path
+    assert read_flow(flow).target == target

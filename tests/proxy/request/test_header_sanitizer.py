@@ -29,6 +29,30 @@ def test_mended_values(value: bytes, mended: bytes) -> None:
     assert response.headers.fields == ((b"x", b"y"), (b"odd", mended))
 
 
+@all_cases("name", [b"alt-svc", b"Alt-Svc"])
+def test_no_response_leads_past_the_filter(name: bytes) -> None:
+    response = http.Response.make(200)
+    response.headers.fields = ((b"x", b"y"), (name, b'h3=":443"'))
+    for _ in range(2):
+        sanitize_response(response.data)
+        assert [*response.headers.fields] == [(b"x", b"y")]
+
+
+@all_cases(
+    ("status", "left"),
+    [
+        (200, {b"content-length", b"transfer-encoding"}),
+        (304, {b"content-length"}),
+        (204, set()),
+    ],
+)
+def test_a_response_without_a_body_announces_none(status: int, left: set[bytes]) -> None:
+    response = http.Response.make(status)
+    response.headers.fields = ((b"content-length", b"5"), (b"transfer-encoding", b"chunked"))
+    sanitize_response(response.data)
+    assert {name for name, _ in response.headers.fields} == left
+
+
 @pytest.mark.parametrize("value", ODD)
 @pytest.mark.parametrize("first", [False, True])
 async def test_a_request_with_one_reaches_nobody(*, value: bytes, first: bool, gateway: Gateway) -> None:

@@ -1,17 +1,20 @@
 """What is taken out of a request before it is sent."""
 
+from dataclasses import replace
+
 from mitmproxy import http
 from mitmproxy.test import tflow
 
 from gatewayfilter.proxy.request.flow_request import read_flow
 from gatewayfilter.proxy.request.sent_request import make_ready
+from tests.case_tables import all_cases
 
 
-def _sent(fields: list[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+def _sent(fields: list[tuple[bytes, bytes]], *, has_parent: bool = False) -> tuple[tuple[bytes, bytes], ...]:
     flow = tflow.tflow(req=http.Request.make("GET", "http://example.test/a"))
     flow.request.headers = http.Headers([(b"Host", b"example.test"), *fields])
     flow.server_conn.address = None
-    make_ready(flow.request, read_flow(flow), has_parent=False)
+    make_ready(flow.request, read_flow(flow), has_parent=has_parent)
     return flow.request.headers.fields
 
 
@@ -32,3 +35,31 @@ def test_only_what_is_named_ends() -> None:
     ]
     fields.append((b"Cookie", b"c"))
     assert set(_sent(fields)) == {(b"Host", b"example.test"), (b"X-Two", b"2"), (b"Cookie", b"c"), (b"connection", b"te")}
+
+
+def test_fields_for_a_proxy_are_sent_to_a_parent_alone() -> None:
+    fields = [(b"Proxy-Connection", b"keep-alive"), (b"Proxy-Authorization", b"Basic eA=="), (b"Accept", b"*/*")]
+    for has_parent, sent in ((False, fields[2:]), (True, fields)):
+        assert _sent(fields, has_parent=has_parent) == ((b"Host", b"example.test"), *sent)
+
+
+@all_cases(
+    ("version", "authority", "host", "sent"),
+    [
+        ("HTTP/1.1", b"", b"b.example", (b"", "a.example")),
+        ("HTTP/1.1", b"", None, (b"", "a.example")),
+        ("HTTP/1.1", b"b.example", None, (b"a.example", "a.example")),
+        ("HTTP/2.0", b"b.example", None, (b"a.example", None)),
+        ("HTTP/2.0", b"b.example", b"b.example", (b"a.example", "a.example")),
+        ("HTTP/2.0", b"", None, (b"", "a.example")),
+    ],
+)
+def test_where_the_host_that_was_judged_is_named(
+    version: str, authority: bytes, host: bytes | None, sent: tuple[bytes, str | None]
+) -> None:
+    flow = tflow.tflow(req=http.Request.make("GET", "http://example.test/a"))
+    flow.request.headers = http.Headers([] if host is None else [(b"Host", host)])
+    flow.request.data.authority, flow.request.http_version = authority, version
+    flow.server_conn.address = None
+    make_ready(flow.request, replace(read_flow(flow), host_header="a.example"), has_parent=False)
+    assert (flow.request.data.authority, flow.request.headers.get("host")) == sent

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewayfilter.proxy.response import element_remover
-from gatewayfilter.proxy.response.body_rewriter import EditedBody, WholeText, decode_text
+from gatewayfilter.proxy.response import body_rewriter, element_remover
+from gatewayfilter.proxy.response.body_rewriter import EditedBody, Stage, WholeText, decode_text
+from gatewayfilter.proxy.response.css_injector import StyleInjector
 from gatewayfilter.proxy.response.element_remover import remove_elements
 from tests.case_tables import all_cases
 
@@ -52,6 +53,18 @@ def test_a_body_that_is_held_changes_only_where_the_rule_says(pieces: list[bytes
     assert b"".join(out) == b"".join(pieces).replace(b"ad", b"AD")
 
 
+def test_what_one_stage_held_passes_through_the_next() -> None:
+    stages: list[Stage] = [WholeText("text/html", [Upper()], (), lambda: None), StyleInjector("p{}", charset_known=True)]
+    assert EditedBody("", stages, lambda: None).whole(b"<html>ad") == b"<html><style>p{}</style>AD"
+
+
+def test_nothing_follows_what_could_not_be_decoded() -> None:
+    failed: list[bool] = []
+    body = EditedBody("gzip", [], lambda: failed.append(True))
+    assert [body(b"no gzip"), body(b"more"), body(b"")] == [[], [], []]
+    assert failed == [True]
+
+
 PAGE = '<!DOCTYPE html><html><head></head><body><p class="a">x</p><div><p class="a">y</p></div>café</body></html>'
 
 
@@ -66,6 +79,10 @@ PAGE = '<!DOCTYPE html><html><head></head><body><p class="a">x</p><div><p class=
         (["p:contains(/X/)"], []),
         (["p:has-text(/(a+)+$/)"], []),
         (["html", "body", "head"], []),
+        ([":has-text(x)"], ['<p class="a">x</p>']),
+        (['p:has-text("x")'], ['<p class="a">x</p>']),
+        (["p:has-text('x)", "p:has-text(x')", "p:has-text('x\")"], []),
+        (["p:has-text(/(/)", "p:has-text(/x/g)"], []),
         (["p[", "::x", ":has-text(", "", "p:xpath(//p)"], []),
         (["div:has(> p)"], ['<div><p class="a">y</p></div>']),
     ],
@@ -92,13 +109,13 @@ def test_what_a_document_costs_in_expressions_is_bounded(monkeypatch: pytest.Mon
             looked_into += 1
 
         def steps(self, _length: int) -> int:
-            return 4_000_000
+            return 5_000_000
 
     monkeypatch.setattr(element_remover, "guard_regex", lambda _text, **_options: Counting())
     page = f"<html><body>{'<div>x</div>' * 200}</body></html>"
     selectors = [f"div:has-text(/costly{number}/)" for number in range(50)]
     assert remove_elements(page, [*selectors]) == page
-    assert 0 < looked_into * 4_000_000 <= element_remover._MOST_STEPS
+    assert looked_into * 5_000_000 == element_remover._MOST_STEPS
 
 
 def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,6 +132,53 @@ def test_replacements_end_when_a_body_takes_too_long(monkeypatch: pytest.MonkeyP
     stage.feed(b"text")
     assert stage.finish() == [b"text"]
     assert Slow.asked == 1
+
+
+def test_all_replacements_are_made_within_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Note:
+        def __init__(self, number: int) -> None:
+            self._number = number
+
+        def apply(self, text: str) -> str:
+            return f"{text} {self._number}"
+
+    limit = body_rewriter._EDIT_TIME_S
+    for times, made in (([0.0] * 4, 3), ([0.0, limit, limit, limit], 3), ([0.0, 0.0, limit + 0.01], 2)):
+        given = iter(times)
+        monkeypatch.setattr("gatewayfilter.proxy.response.body_rewriter.time.perf_counter", given.__next__)
+        stage = WholeText("text/plain", [Note(number) for number in range(3)], (), lambda: None)
+        assert stage.feed(b"text") == []
+        assert stage.finish() == [b"text 0 1 2"[: 4 + 2 * made]]
+        assert stage.finish() == []
+
+
+def test_a_text_is_held_up_to_its_most_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_rewriter, "MOST_HELD", 10)
+    for size, too_long in ((10, 0), (11, 1)):
+        told: list[None] = []
+        stage = WholeText("text/plain", [Upper()], (), lambda told=told: told.append(None))  # type: ignore[misc]
+        text = b"ad".rjust(size)
+        assert stage.feed(text[:5]) == []
+        assert stage.feed(text[5:]) == ([text] if too_long else [])
+        assert (len(told), stage.feed(b"more") if too_long else []) == (too_long, [b"more"] if too_long else [])
+        assert stage.finish() == ([] if too_long else [text.replace(b"ad", b"AD")])
+        assert len(told) == too_long
+
+
+def test_the_case_of_an_expression_counts_unless_it_is_left_out() -> None:
+    page = "<html><head></head><body><p>AD one</p><p>ad two</p></body></html>"
+    for expression, gone in (("/AD/", "<p>AD one</p>"), ("/ad/", "<p>ad two</p>"), ("/Ad/", ""), ("/Ad/i", "both")):
+        expected = "<html><head></head><body></body></html>" if gone == "both" else page.replace(gone, "", 1)
+        assert remove_elements(page, [f"p:has-text({expression})"]) == expected
+
+
+def test_a_selector_is_remembered_up_to_its_most_characters() -> None:
+    known = element_remover._understood
+    known.cache_clear()
+    longest = element_remover._LONGEST_KEY
+    for length, remembered in ((longest, 1), (longest + 1, 1)):
+        assert remove_elements(PAGE, [f"p.{'b' * (length - 2)}"]) == PAGE
+        assert known.cache_info().currsize == remembered
 
 
 def test_a_page_in_which_nothing_is_found_is_not_written_anew() -> None:

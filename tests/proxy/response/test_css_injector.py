@@ -43,6 +43,12 @@ def test_what_has_no_head_stays_as_it_is(document: bytes, step: int) -> None:
     assert inject(document, step=step) == document
 
 
+def test_three_bytes_are_enough_to_begin() -> None:
+    stage = StyleInjector(CSS, charset_known=True)
+    assert stage.feed(b"<p") == []
+    assert b"".join(stage.feed(b">")) == SHEET + b"<p>"
+
+
 def test_a_document_that_begins_with_too_much_to_hold_stays_as_it_is() -> None:
     document = b"<!--" + b"x" * 2 * MOST_HELD + b"--><p>"
     assert inject(document, step=1000) == document
@@ -95,3 +101,35 @@ def test_nothing_is_lost_however_it_is_cut(parts: list[bytes]) -> None:
 @given(st.binary(max_size=200), st.integers(1, 50))
 def test_any_bytes_come_out_again(document: bytes, step: int) -> None:
     assert inject(document, step=step).replace(SHEET, b"", 1) == document
+
+
+def test_how_much_is_held_until_the_place_is_certain() -> None:
+    for known, held in ((True, 2), (False, 1_023)):
+        stage = StyleInjector(CSS, charset_known=known)
+        text = b"text".ljust(held + 1, b"x")
+        assert stage.feed(text[:held]) == []
+        assert (stage.done, stage.injected) == (False, False)
+        assert stage.feed(text[held:]) == [SHEET + text]
+        assert (stage.done, stage.injected) == (True, True)
+        assert (stage.feed(b"more"), stage.feed(b""), stage.finish()) == ([b"more"], [], [])
+
+
+def test_a_beginning_without_a_head_is_held_up_to_its_most_bytes() -> None:
+    stage, comment = StyleInjector(CSS, charset_known=True), b"<!--".ljust(MOST_HELD, b"x")
+    assert stage.feed(comment) == []
+    assert stage.feed(b"y") == [comment + b"y"]
+    assert (stage.done, stage.injected) == (True, False)
+
+
+@all_cases(
+    ("document", "known", "expected"),
+    [
+        (b"<head><meta charset=gbk>", False, b'<head><meta charset="gbk">' + SHEET + b"<meta charset=gbk>"),
+        (b"<head><meta charset=gbk>", True, b"<head>" + SHEET + b"<meta charset=gbk>"),
+        (b"\xef\xbb\xbf<head><meta charset=gbk>", False, b"\xef\xbb\xbf<head>" + SHEET + b"<meta charset=gbk>"),
+        (b"ab", True, SHEET + b"ab"),
+        (b"a", False, SHEET + b"a"),
+    ],
+)
+def test_the_encoding_is_repeated_only_where_nothing_else_names_it(document: bytes, expected: bytes, *, known: bool) -> None:
+    assert inject(document, known=known) == expected

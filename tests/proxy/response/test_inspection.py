@@ -3,14 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator
 from ipaddress import ip_address, ip_network
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import pytest
+from mitmproxy.test import tflow
 
 from gatewayfilter.addresses.links import Link, Links
+from gatewayfilter.config import Settings
 from gatewayfilter.model import ResponseChange
+from gatewayfilter.proxy.response import inspection
+from gatewayfilter.proxy.response.inspection import ResponseInspection
 from gatewayfilter.proxy.response.page_capture import OpenNetworks
+from gatewayfilter.telemetry import Counters
 from tests.case_tables import all_cases
 from tests.proxy.edit_origin import ENCODERS, Answer, EditOrigin, edit_origin
 from tests.proxy.proxy_fakes import FakePassed, Gateway
@@ -222,3 +228,39 @@ async def test_what_does_not_fit_is_fetched(start_gateway: Any, site: EditOrigin
 def test_nothing_is_learned_of_inner_addresses(address: str, is_open: bool) -> None:  # noqa: FBT001
     links = Links(own=frozenset({ip_address("9.9.9.9")}), on_link=(Link(ip_network("2606:4700::/64"), 2),))
     assert (address in OpenNetworks(("127.0.0.0/8",), lambda: links)) is is_open
+
+
+def test_no_more_responses_are_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each one that was judged, gave up or failed makes room for another one."""
+    monkeypatch.setattr(inspection, "MOST_INSPECTED", 2)
+    held: list[Any] = []
+    monkeypatch.setattr(inspection, "hold_response", lambda _, stream, release: held.append((stream, release)))
+    counters, streams, queued = Counters(), [object()], list[object]()
+    answerer: Any = SimpleNamespace(stream_of=lambda _: streams[0])
+    reporter: Any = SimpleNamespace(queue_page=queued.append)
+    fake: Any = SimpleNamespace()
+    kept = ResponseInspection(Settings(), fake, answerer, fake, counters, reporter)
+
+    def keep() -> tuple[bool, Any]:
+        flow = tflow.tflow(resp=True)
+        assert flow.response is not None
+        flow.response.stream = True
+        return kept.keep(flow, flow.response, fake, fake), flow
+
+    (first, one), (second, two), (third, full) = keep(), keep(), keep()
+    assert (first, second, third, counters["inspect_failed"]) == (True, True, False, 1)
+    assert (one.response.stream, full.response.stream) == (False, True)
+    assert kept.finish(full) is None
+    kept.forget(full)
+    assert keep()[0] is False
+    kept.forget(one)
+    kept.forget(one)
+    assert [keep()[0], keep()[0]] == [True, False]
+    (_, release), *_ = held[1:]
+    release()
+    assert (len(queued), kept.finish(two)) == (1, None)
+    streams[0] = None
+    assert keep()[0] is False
+    streams[0] = object()
+    assert [keep()[0], keep()[0]] == [True, False]
+    assert counters["inspect_failed"] == 5

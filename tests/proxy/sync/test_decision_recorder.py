@@ -50,7 +50,7 @@ def test_levels(privacy: LogPrivacy, verdict: Verdict, url: str, rule: str) -> N
     assert (record.url, record.rule) == (url, rule)
 
 
-@all_cases("path", ["p", "p?", "p?q=secret", "p?q=?secret", "p?\u79d8?"])
+@all_cases("path", ["p", "p?", "p?q", "p?q=secret", "p?q=?secret", "p?\u79d8?"])
 def test_by_default_a_url_ends_at_its_mark(path: str) -> None:
     found: list[LogRecord] = []
     asked = replace(ASKED, url=parse_url(f"http://a.example/{path}"))
@@ -127,3 +127,23 @@ def test_a_policy_of_the_client_outranks_the_setting(client: str, user: str, url
     found.clear()
     recorder.record_unreadable(client, "GET", BLOCK)
     assert bool(found) is (client != "192.0.2.7")
+
+
+@all_cases("more", [0, 1])
+def test_texts_are_kept_whole_up_to_their_bounds(more: int) -> None:
+    begin = "http://a.example/"
+    url = f"{begin}{'p' * (1_800 - len(begin) + more)}"
+    rule, name = "r" * (500 + more), "n" * (100 + more)
+    asked = Request(parse_url(url), None, ResourceType.SCRIPT, "M" * (20 + more), "192.0.2.7", name)
+    found: list[LogRecord] = []
+    verdict = Verdict(Action.BLOCK, Reason.ADBLOCK, source_list=name, rule=rule, category=name)
+    recorder = DecisionRecorder(found.append, LogPrivacy.FULL)
+    recorder.record(asked, verdict, 12)
+    (record,) = found
+    assert record.url == (f"{url[:1_800]}… (1801 characters)" if more else url)
+    assert record.rule == (f"{rule[:500]}… (501 characters)" if more else rule)
+    assert (record.method, record.source_list, record.category, record.user) == ("M" * 20, *["n" * 100] * 3)
+
+
+def test_a_client_is_written_down_as_it_is_without_a_key() -> None:
+    assert DecisionRecorder(lambda _: None).client("192.0.2.7") == "192.0.2.7"

@@ -105,6 +105,7 @@ def test_a_damaged_snapshot_is_refused_once_and_the_old_one_goes_on(world: World
         world.follower.follow_once()
     assert world.counters.as_dict() == {"snapshot_refused": 1}
     assert len(caplog.records) == 1
+    assert "SnapshotError" not in caplog.text, "the sentence alone"
     assert world.reason("one.example") is Reason.BLACKLIST
     world.folder.publish(build("five.example"))
     world.follower.follow_once()
@@ -167,6 +168,37 @@ def test_the_thread_follows_until_it_is_stopped(world: World) -> None:
     assert not world.follower._thread.is_alive()
 
 
+def test_changes_are_applied_before_the_first_poll(world: World) -> None:
+    follower = EngineFollower(world.engine, world.folder, world.feed, world.counters, poll_s=1_000.0)
+    world.feed.block("two.example")
+    follower.start()
+    assert world.reason("two.example") is Reason.MANUAL_BLOCK
+    follower.stop()
+    assert not follower._thread.is_alive()
+
+
+@pytest.mark.parametrize(("takes_s", "again_after_s"), [(0.0, 60.0), (0.03125, 60.0), (0.125, 125.0)])
+def test_verification_takes_no_more_than_its_share_of_the_time(
+    world: World, takes_s: float, again_after_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = 0
+
+    def verify(_: Snapshot) -> None:
+        nonlocal times
+        times += 1
+        world.clock.now += takes_s
+
+    monkeypatch.setattr(Snapshot, "verify", verify)
+    world.follower.follow_once()
+    due = 60.0
+    for number in range(3):
+        for now, verified in ((due - 0.5, number), (due, number + 1)):
+            world.clock.now = now
+            world.follower.follow_once()
+            assert times == verified
+        due = world.clock.now + again_after_s
+
+
 def damage(path: Path, section: str) -> None:
     """Zeroes a section, in place: whoever has the file mapped sees it."""
     found = read_sections(path.read_bytes())[section]
@@ -214,7 +246,9 @@ def test_a_restarted_worker_keeps_the_newest_good_one(world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), IndexError("x"), MemoryError()])
-def test_whatever_a_swap_raises_is_a_refusal(world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_whatever_a_swap_raises_is_a_refusal(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     def fails(*_: object, **__: object) -> None:
         raise error
 
@@ -224,6 +258,7 @@ def test_whatever_a_swap_raises_is_a_refusal(world: World, monkeypatch: pytest.M
         for _ in range(3):
             world.follower.follow_once()
     assert world.counters.as_dict() == {"snapshot_refused": 1}
+    assert f"{type(error).__name__}: {error}" in caplog.text
     world.follower.follow_once()
     assert world.reason("four.example") is Reason.UNKNOWN
     world.clock.now += 60  # it was for want of memory

@@ -84,3 +84,9 @@ def test_users_are_recorded_and_hashed_like_addresses() -> None:
     recorder.record_unreadable("192.0.2.7", "GET", ALLOWED, "kim")
     assert "kim" not in hashed[0].user
     assert hashed[0].user == hashed[1].user == recorder.client("user:kim")
+
+
+@all_cases(("address", "left_out"), [("192.0.2.8", False), ("no address", False), ("198.51.100.1", True)])
+def test_whether_a_client_is_left_out_is_told_in_one_word(address: str, *, left_out: bool) -> None:
+    assert LogExclusions(["198.51.100.0/24"], []).has_client(address) is left_out
+    assert LogExclusions(["192.0.2.7"], []).has_client(address) is False

@@ -1,6 +1,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,12 @@ def test_long_urls_fill_the_queue_sooner() -> None:
     assert len(queue.take(2)) == 2
     queue.write(record(2))
     assert len(queue.take(10)) == 2
+    for lengths, room in (((50, 49), True), ((50, 50), False)):
+        queue = LogQueue(1_000, Counters(), most_characters=100)
+        for length in lengths:
+            queue.write(record(1)._replace(url="u" * length))
+        queue.write(record(2))
+        assert (len(queue) == 3) is room
 
 
 def test_stop_writes_everything_out() -> None:
@@ -180,6 +187,7 @@ def test_a_dead_database_loses_the_batch_but_not_the_thread(
     assert database.wrote.wait(5)
     assert writer.stop()
     assert [offer.url for batch in database.offers for offer in batch] == ["http://kept/"]
+    assert counters["store_errors"] == 1
     assert "lost" in caplog.text
 
 
@@ -212,6 +220,46 @@ class AwayDatabase:
 
     def use(self, uses: Sequence[QuotaUse]) -> int:
         return self._keep("uses", uses)
+
+
+def test_stop_writes_requests_and_uses_that_were_not_due() -> None:
+    database, counters, usage = AwayDatabase(), Counters(), UsageCounter(None, Counters())
+    database.back.set()
+    ways: dict[str, Any] = {"ask": database.ask, "redeem": database.redeem, "usage": usage, "add_uses": database.use}
+    writer = StoreWriter(database.add, database.write, counters, **ways)
+    writer._log_at = time.monotonic() + 60.0
+    writer.start()
+    asked, use = UnblockRequest("http://a/", "kim", "blacklist", "", "", "", "", 1.0), QuotaUse("kim", "games", 1)
+    writer.asks.take(asked)
+    writer.redeems.take(7)
+    usage.take_back([use])
+    assert writer.stop()
+    assert database.kept == {"offers": [], "records": [], "asks": [asked], "links": [7], "uses": [use]}
+    assert database.tries == 3
+
+
+def test_offers_that_wait_for_the_database_are_tried_at_the_turn_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", ())
+    database, waited = AwayDatabase(), list[float]()
+    writer = StoreWriter(database.add, database.write, Counters())
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        writer._log_at = 0.0
+        database.back.set()
+
+    monkeypatch.setattr("gatewayfilter.proxy.sync.store_writer.time.sleep", sleep)
+    writer._log_at = time.monotonic() + 60.0
+    for number in range(2):
+        writer.offers.offer(CrawlRequest(f"http://a/{number}"))
+    writer.start()
+    for _ in range(5_000):
+        if database.kept["offers"]:
+            break
+        threading.Event().wait(0.001)
+    assert writer.stop()
+    assert [0.0 < seconds <= 60.0 for seconds in waited[:1]] == [True]
+    assert database.kept["offers"] == [CrawlRequest("http://a/0"), CrawlRequest("http://a/1")]
 
 
 def test_what_waits_for_a_locked_database_is_kept_up_to_the_bound_and_in_order(
@@ -279,8 +327,9 @@ def test_a_batch_that_is_refused_for_what_it_holds_does_not_hold_up_the_next(cap
 
 def test_a_writer_that_stops_while_the_database_is_away_counts_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writer, "_RETRY_AFTER_S", (0.0,))
-    database, counters = AwayDatabase(), Counters()
-    writer = StoreWriter(database.add, database.write, counters)
+    database, counters, usage = AwayDatabase(), Counters(), UsageCounter(None, Counters())
+    writer = StoreWriter(database.add, database.write, counters, usage=usage, add_uses=database.use)
+    usage.take_back([QuotaUse("kim", "games", minute) for minute in range(3)])
     for number in range(2_500):
         writer.log.write(record(number))
         writer.offers.offer(CrawlRequest(f"http://a/{number}"))
@@ -288,6 +337,7 @@ def test_a_writer_that_stops_while_the_database_is_away_counts_what_is_lost(monk
     assert writer.stop()
     assert counters["log_dropped"] == 2_500
     assert counters["crawl_requests_dropped"] == 2_500
+    assert counters["quota_uses_dropped"] == 3
 
 
 def test_queues_take_back_in_order() -> None:
@@ -302,3 +352,51 @@ def test_queues_take_back_in_order() -> None:
     log.write(record(3))
     assert len(log) == 3  # the characters count again
     assert [entry.at for entry in log.take(9)] == [0.0, 1.0, 2.0]
+
+
+def test_a_database_that_is_away_is_asked_again_after_growing_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("gatewayfilter.proxy.sync.store_writer.time.sleep", waited.append)
+    database, counters = Database(failures=4), Counters()
+    writer = StoreWriter(database.add, database.write, counters)
+    writer.log.write(record(1))
+    writer._write_records()
+    assert (waited, len(writer.log), counters["store_errors"]) == ([0.05, 0.2, 0.5], 1, 4)
+    writer._write_records()
+    assert (len(waited), database.records) == (3, [[record(1)]])
+    database.failures = 4
+    writer.log.write(record(2))
+    writer._write_records()
+    assert caplog.text.count("wait until it can be written") == 2, "it was there in between"
+
+
+def test_uses_and_requests_that_are_refused_are_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    tries: list[str] = []
+
+    def refuse(kind: str) -> int:
+        tries.append(kind)
+        raise StoreError("the database is damaged")
+
+    counters, usage = Counters(), UsageCounter(None, Counters())
+    writer = StoreWriter(
+        lambda *_: 0,
+        lambda _: None,
+        counters,
+        ask=lambda _: refuse("ask"),
+        redeem=lambda *_: refuse("redeem"),
+        usage=usage,
+        add_uses=lambda _: refuse("use"),
+    )
+    usage.take_back([QuotaUse("kim", "games", minute) for minute in range(3)])
+    writer.asks.take(UnblockRequest("http://a/", "kim", "blacklist", "", "", "", "", 1.0))
+    writer.redeems.take(7)
+    writer.redeems.take(8)
+    for _ in range(2):
+        writer._write_asks()
+        writer._write_uses()
+    assert tries == ["ask", "redeem", "use"]
+    assert counters.as_dict() == {"store_errors": 3, "quota_uses_dropped": 3}
+    for told in ("1 requests to unblock pages are lost", "2 bypass links are lost", "3 minutes of quotas are lost"):
+        assert told in caplog.text

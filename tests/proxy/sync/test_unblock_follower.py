@@ -1,5 +1,6 @@
 """The follower of requests and links: what another process writes is seen, and a database that is away stops nothing."""
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -61,8 +62,8 @@ def test_what_is_written_is_seen_by_another_process(tmp_path: Path) -> None:
     store.close()
 
 
-@pytest.mark.slow
-def test_a_database_that_is_away_stops_nothing() -> None:
+def test_a_database_that_is_away_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gatewayfilter.proxy.sync.unblock_follower._EVERY_S", 0.01)
     answers: list[UnblockChanges | Exception] = [StoreError("away"), ValueError("a bug"), UnblockChanges(7), StoreError("away")]
     asked: list[int] = []
 
@@ -73,11 +74,17 @@ def test_a_database_that_is_away_stops_nothing() -> None:
             raise answer
         return answer
 
+    others = threading.enumerate()  # of other tests
     follower = UnblockFollower(read, own())
     follower.start()
     until(lambda: len(asked) >= 4)
     follower.stop()
     assert asked[:4] == [-1, -1, -1, 7]
+    assert "unblock-follower" not in [thread.name for thread in threading.enumerate() if thread not in others]
+
+
+def test_a_follower_that_never_started_can_be_stopped() -> None:
+    UnblockFollower(lambda _: UnblockChanges(1), own()).stop()
 
 
 @pytest.mark.parametrize("clients", [1, 3000])

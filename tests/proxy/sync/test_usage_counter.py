@@ -94,3 +94,62 @@ def test_it_follows_whether_there_are_quotas() -> None:
     assert not usage.active
     assert not no_usage().active
     no_usage().request(request(), ALLOWED)
+
+
+class Several(Quotas):
+    """Every request uses the quotas that its path names."""
+
+    def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
+        return QuotasUsed(f"client:{request.user}", tuple(request.url.path.strip("/").split(",")))
+
+
+def used(path: str, user: str = "kim") -> Request:
+    return Request(parse_url(f"https://clips.example/{path}"), None, ResourceType.DOCUMENT, client="10.0.0.2", user=user)
+
+
+def test_each_quota_of_a_request_counts_by_itself() -> None:
+    usage = UsageCounter(Several(), Counters(), lambda: 600.0)
+    usage.request(used("one"), ALLOWED)
+    usage.request(used("one,two"), ALLOWED)
+    assert usage.take(1) == [QuotaUse("client:kim", "one", 10)]
+    assert usage.take(5) == [QuotaUse("client:kim", "two", 10)]
+
+
+def test_what_could_not_be_written_comes_first_again() -> None:
+    usage = UsageCounter(Several(), Counters(), lambda: 600.0)
+    usage.request(used("one,two,three"), ALLOWED)
+    usage.take_back(usage.take(2))
+    assert [use.quota for use in usage.take(5)] == ["one", "two", "three"]
+
+
+@all_cases(("user", "room"), [("kim", 6), ("", 3)])
+def test_the_room_for_what_waits_and_for_what_is_remembered(user: str, room: int) -> None:
+    class ByAddress(Several):
+        def quotas_used(self, request: Request, verdict: Verdict, *, own: bool) -> QuotasUsed | None:
+            client = f"client:{request.user}" if request.user else f"address:{request.client}"
+            return QuotasUsed(client, tuple(request.url.path.strip("/").split(",")))
+
+    clock, counters = [600.0], Counters()
+    paths = ",".join(map(str, range(room)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usage_counter, "_MOST", 3)
+        usage = UsageCounter(ByAddress(), counters, lambda: clock[0])
+        usage.request(used(paths, user), ALLOWED)
+        assert (len(usage), counters["quota_uses_dropped"]) == (room, 0)
+        usage.request(used("x,y", user), ALLOWED)
+        assert (len(usage), counters["quota_uses_dropped"]) == (room, 2)
+        assert len(usage.take(10)) == room
+        usage.request(used("x", user), ALLOWED)
+        assert (len(usage), counters["quota_uses_dropped"]) == (0, 3), "as many of one minute are remembered"
+        clock[0] = 660.0
+        usage.request(used(paths, user), ALLOWED)
+        assert len(usage) == room
+        clock[0] = 720.0
+        usage.request(used("x", user), ALLOWED)
+        assert (len(usage), counters["quota_uses_dropped"]) == (room, 4), "as many wait"
+
+
+def test_nothing_is_counted_before_there_are_quotas() -> None:
+    quotas = Quotas()
+    quotas.present = False
+    assert not UsageCounter(quotas, Counters()).active

@@ -92,6 +92,7 @@ async def test_a_way_back_to_ourselves_is_none(*, asked: int, ends: bool) -> Non
 
     async with tcp_server() as server:
         dialer = Dialer(asyncio.get_running_loop(), leads_back=leads_back)
+        assert dialer.own_port == 0
         dialer.own_port = server.port if asked else server.port + 1
         if ends:
             with pytest.raises(OSError, match="leads back"):
@@ -100,6 +101,38 @@ async def test_a_way_back_to_ourselves_is_none(*, asked: int, ends: bool) -> Non
         else:
             (await dialled(dialer, "127.0.0.1", server.port)).socket.close()
         assert len(seen) == asked
+
+
+async def test_what_an_attempt_ends_with_comes_after_it_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def fail(*_: object, **__: object) -> list[Any]:
+        raise OSError("no resolver")
+
+    monkeypatch.setattr(loop, "getaddrinfo", fail)
+    ended: list[Way | OSError] = []
+    Dialer(loop).dial("site.example", 443, ended.append).begin()
+    assert ended == []
+    await until(lambda: ended)
+    assert str(ended[0]) == "no resolver"
+
+
+async def test_giving_up_ends_the_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    answer, asked = loop.create_future(), asyncio.Event()
+
+    async def ask(*_: object, **__: object) -> Any:
+        asked.set()
+        return await answer
+
+    monkeypatch.setattr(loop, "getaddrinfo", ask)
+    ended: list[Way | OSError] = []
+    attempt = Dialer(loop).dial("site.example", 443, ended.append)
+    attempt.begin()
+    await asked.wait()
+    attempt.cancel()
+    await asyncio.sleep(0)
+    assert (answer.cancelled(), ended) == (True, [])
 
 
 @pytest.mark.parametrize("at", ["look-up", "parent"])

@@ -1,8 +1,11 @@
 """Addresses race: the first that answers wins, the others leave nothing behind, and all errors come to one."""
 
 import asyncio
+import errno
 import socket
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -83,6 +86,51 @@ async def test_who_fails_lets_the_next_try_at_once(silence: list[socket.socket],
         made.close()
 
 
+async def test_an_address_of_a_family_that_cannot_be_used_lets_the_next_try() -> None:
+    unusable = (socket.AF_UNIX, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("", 1))
+    async with tcp_server() as server:
+        made = await connected([unusable, info("127.0.0.1", server.port)])
+        made.close()
+    with pytest.raises(OSError) as raised:  # noqa: PT011  the message is the system's
+        await connected([unusable])
+    assert raised.value.errno == errno.EPROTONOSUPPORT
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What a race does: the function that it calls with its result, then what is done to it."""
+    happened: list[Any] = []
+
+    def race(_loop: object, _found: object, done: object) -> Any:
+        happened.append(done)
+        return SimpleNamespace(
+            try_next=lambda: happened.append("tries"),
+            cancel=lambda: happened.append("cancelled"),
+        )
+
+    monkeypatch.setattr(happy_eyeballs, "race_of", race)
+    return happened
+
+
+@pytest.mark.parametrize("comes", ["before", "after"])
+@pytest.mark.parametrize("connected", [True, False])
+async def test_who_gives_up_gets_nothing_of_a_race_that_ends_just_then(*, comes: str, connected: bool, told: list[Any]) -> None:
+    waiting = asyncio.create_task(connect_to_any(asyncio.get_running_loop(), []))
+    await asyncio.sleep(0)
+    [done, *_] = told
+    with socket.socket() as made:
+        result = made if connected else ConnectionRefusedError()
+        if comes == "before":
+            done(result)
+        waiting.cancel()
+        if comes == "after":
+            done(result)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert told[1:] == ["tries", "cancelled"]
+        assert (made.fileno() == -1) is connected
+
+
 async def test_giving_up_leaves_nothing(silence: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
     waiting = asyncio.create_task(connect_to_any(loop, [info(SILENT, 1), info(SILENT, 2)]))
@@ -104,10 +152,23 @@ async def test_it_is_told_once(silence: list[socket.socket]) -> None:
     assert isinstance(told[0], ConnectionRefusedError)
 
 
+async def test_success_is_told_once_though_an_address_is_left(silence: list[socket.socket]) -> None:
+    told: list[socket.socket | OSError] = []
+    async with tcp_server() as server:
+        running = race_of(asyncio.get_running_loop(), [info("127.0.0.1", server.port)] * 2, told.append)
+        running.try_next()
+        await until(lambda: told)
+        await asyncio.sleep(0.05)  # longer than the next address would have waited
+        (made,) = told
+        assert isinstance(made, socket.socket)
+        made.close()
+
+
 @pytest.mark.parametrize("address", [("not an address", 1), ("::1", 1)])
 async def test_an_impossible_address_is_an_error(address: tuple[object, ...]) -> None:
-    with pytest.raises(OSError):  # noqa: PT011  the message is the system's
+    with pytest.raises(OSError) as raised:  # noqa: PT011  the message is the system's
         await connected([(socket.AF_INET, socket.SOCK_STREAM, 6, "", address)])
+    assert raised.value.errno in {socket.EAI_NONAME, socket.EAI_ADDRFAMILY}
 
 
 def test_families_take_turns() -> None:
@@ -116,6 +177,7 @@ def test_families_take_turns() -> None:
     assert interleaved([*six, *four]) == [six[0], four[0], six[1], four[1], six[2]]
     assert interleaved([*four, *six]) == [four[0], six[0], four[1], six[1], six[2]]
     assert interleaved(six) == six
+    assert interleaved(four[:1]) == four[:1]
 
 
 async def test_the_races_of_a_loop_share_a_timer() -> None:

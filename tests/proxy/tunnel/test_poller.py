@@ -7,11 +7,14 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from gatewayfilter.proxy.tunnel.poller import GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
+from gatewayfilter.proxy.tunnel.client_turns import CROWD
+from gatewayfilter.proxy.tunnel.poller import ENDING, GONE, READ, WRITE, LoopPoller, Poller, WireSelector, new_loop, poller_of
+from gatewayfilter.proxy.tunnel.poller import _descriptor as descriptor_of
 from tests.proxy.connection_fakes import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")
@@ -291,6 +294,125 @@ def test_it_is_a_selector() -> None:
         with pytest.raises(ValueError, match="invalid file descriptor"):
             found.register(near, selectors.EVENT_READ)
     found.close()
+
+
+class Polls:
+    """Stands in for an epoll set: gives what it is told, and notes what it is asked."""
+
+    def __init__(self, *happens: list[tuple[int, int]] | InterruptedError) -> None:
+        self.happens = list(happens)
+        self.asked: list[tuple[float | None, int]] = []
+        self.did: list[tuple[object, ...]] = []
+
+    def poll(self, timeout: float | None, most: int) -> list[tuple[int, int]]:
+        self.asked.append((timeout, most))
+        found = self.happens.pop(0)
+        if isinstance(found, InterruptedError):
+            raise found
+        return found
+
+    def register(self, *what: object) -> None:
+        self.did.append(("register", *what))
+
+    def modify(self, *what: object) -> None:
+        self.did.append(("modify", *what))
+
+    def unregister(self, *what: object) -> None:
+        self.did.append(("unregister", *what))
+
+
+def selector_of(polls: Polls) -> WireSelector:
+    found = WireSelector()
+    found._epoll.close()
+    set_up: Any = found
+    set_up._epoll = polls
+    return found
+
+
+def test_in_a_crowd_all_that_are_ready_are_looked_at() -> None:
+    crowd = [(number, READ) for number in range(100, 100 + CROWD)]
+    polls = Polls(crowd, [*crowd, (99, READ)], [*crowd, (99, READ)], crowd, [])
+    found = selector_of(polls)
+    turns: list[object] = []
+
+    def take(ready: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        turns.append(len(ready))
+        return ready
+
+    found.turns = cast("Any", SimpleNamespace(take=take, rest=lambda: turns.append("rest")))
+    served: list[int] = []
+    found._handlers = {number: served.append for number, _ in crowd}
+    for _ in range(5):
+        assert found.select(0) == []
+    assert [most for _, most in polls.asked] == [256, 256, 8192, 8192, 256]
+    assert turns == [CROWD + 1, CROWD + 1, "rest"]
+    assert served == [READ] * 4 * CROWD
+
+
+def test_a_wait_that_a_signal_ends_is_over() -> None:
+    assert selector_of(Polls(InterruptedError())).select(1.0) == []
+
+
+def test_a_wait_goes_on_for_the_rest_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as nothing is for the loop: what happens to sockets of the poller alone does not end it."""
+    times = iter([10.0, 10.25, 10.5, 11.0, 11.5, 11.5])
+    monkeypatch.setattr("gatewayfilter.proxy.tunnel.poller.time.monotonic", times.__next__)
+    polls = Polls([(7, READ)], [(7, READ)], [(7, READ)], [(7, READ)])
+    found = selector_of(polls)
+    found._handlers, found._ready = {7: lambda _: None}, ()  # the loop has nothing to do
+    assert found.select(1.0) == []
+    assert [timeout for timeout, _ in polls.asked] == [1.0, 0.75, 0.5]
+    assert found.now == 11.0
+    polls.happens = [[(7, READ)], []]
+    assert found.select(None) == []
+    assert [timeout for timeout, _ in polls.asked[3:]] == [None, None]
+
+
+def test_a_socket_is_registered_once_and_changed_where_its_events_do() -> None:
+    polls = Polls()
+    found = selector_of(polls)
+    for events in (READ, READ, READ | WRITE, WRITE):
+        found.watch(7, events, lambda _: None)
+    found.watch(8, WRITE, lambda _: None)
+    found.forget(7)
+    found.forget(7)
+    assert polls.did == [
+        ("register", 7, READ | ENDING),
+        ("modify", 7, READ | WRITE | ENDING),
+        ("modify", 7, WRITE),
+        ("register", 8, WRITE),
+        ("unregister", 7),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "happened", "told"),
+    [
+        (selectors.EVENT_READ, READ, selectors.EVENT_READ),
+        (selectors.EVENT_READ, GONE, selectors.EVENT_READ),
+        (selectors.EVENT_READ, WRITE, 0),
+        (selectors.EVENT_WRITE, WRITE, selectors.EVENT_WRITE),
+        (selectors.EVENT_WRITE, GONE, selectors.EVENT_WRITE),
+        (selectors.EVENT_WRITE, READ, 0),
+        (selectors.EVENT_READ | selectors.EVENT_WRITE, READ | WRITE, selectors.EVENT_READ | selectors.EVENT_WRITE),
+        (selectors.EVENT_READ | selectors.EVENT_WRITE, GONE, selectors.EVENT_READ | selectors.EVENT_WRITE),
+    ],
+)
+def test_what_the_loop_is_told_of_what_it_watches(asked: int, happened: int, told: int) -> None:
+    polls = Polls([], [(7, happened)])
+    found = selector_of(polls)
+    key = found.register(7, asked, "data")
+    assert found.select(0) == []
+    assert found.select(0) == ([(key, told)] if told else [])
+    wanted = (READ if asked & selectors.EVENT_READ else 0) | (WRITE if asked & selectors.EVENT_WRITE else 0)
+    assert polls.did == [("register", 7, wanted)]
+
+
+def test_a_descriptor_is_a_number_from_zero() -> None:
+    assert [descriptor_of(given) for given in (0, 7)] == [0, 7]
+    for closed in (-1, SimpleNamespace(fileno=lambda: -1)):
+        with pytest.raises(ValueError, match="invalid file descriptor: -1"):
+            descriptor_of(closed)
 
 
 def test_without_epoll_the_loop_watches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,20 @@ from mitmproxy.test import tflow
 from gatewayfilter.config import ProxySettings, Settings, TlsSettings
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
+from gatewayfilter.model import (
+    Action,
+    Group,
+    HostVerdict,
+    Policy,
+    PolicySet,
+    Reason,
+    Request,
+    Service,
+    UnknownAction,
+    Verdict,
+    parse_matcher,
+)
 from gatewayfilter.model import Client as KnownClient
-from gatewayfilter.model import Group, HostVerdict, Policy, PolicySet, Service, parse_matcher
 from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.proxy.tunnel.raw_tunnels import RawTunnels
 from gatewayfilter.telemetry import Counters
@@ -82,6 +95,84 @@ def test_each_name_is_judged(host: str, sni: str | None, unknown: str, *, blocke
     if not gateway.counters["hook_errors"]:
         [record] = gateway.records
         assert record.action == ("block" if blocked else "allow")
+
+
+@all_cases(
+    ("host", "counted"),
+    [("ok.example", {"requests": 1, "blocked": 0}), ("blocked.example", {"requests": 1, "blocked": 1})],
+)
+def test_a_tunnel_is_counted_and_logged_with_the_time_of_its_decision(host: str, counted: dict[str, int]) -> None:
+    gateway = Gateway()
+    clock = iter([5_000_000, 9_002_500])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gatewayfilter.proxy.tunnel.raw_tunnels.time.perf_counter_ns", clock.__next__)
+        flow = tflow.ttcpflow(client_conn=client(), server_conn=Server(address=(host, 22)))
+        tunnels(gateway, {}, raw_tcp="on").tcp_start(flow)
+    assert {name: gateway.counters[name] for name in counted} == counted
+    [record] = gateway.records
+    assert record.elapsed_us == 4_002
+
+
+@all_cases(
+    ("action", "unknown", "blocked"),
+    [
+        (UnknownAction.BLOCK, "allow", True),
+        (UnknownAction.ALLOW, "block", False),
+        (None, "block", True),
+        (None, "allow", False),
+    ],
+)
+def test_the_policy_of_the_client_comes_before_the_setting(action: UnknownAction | None, unknown: str, *, blocked: bool) -> None:
+    verdict = Verdict(Action.ALLOW, Reason.UNKNOWN, unknown=True, unknown_action=action)
+    decides: Any = SimpleNamespace(decide=lambda _: verdict)
+    settings = ProxySettings.model_validate({"unknown": unknown, "raw_tcp": "on"})
+    found = RawTunnels(decides, None, None, settings, Counters())
+    flow = tflow.ttcpflow(client_conn=client(), server_conn=Server(address=("any.example", 22)))
+    found.tcp_start(flow)
+    assert (flow.server_conn.error is not None) is blocked
+
+
+@all_cases("active", [True, False, None])
+def test_messages_are_forgotten_and_count_as_use(*, active: bool | None) -> None:
+    used: list[tuple[str, str]] = []
+
+    class Usage:
+        def running(self, request: Request) -> None:
+            used.append((request.url.host, request.user))
+
+    usage: Any = Usage() if active is not None else None
+    if usage is not None:
+        usage.active = active
+    flow = tflow.ttcpflow(client_conn=client("inside.example"), server_conn=Server(address=("any.example", 22)))
+    logged_in = {flow.client_conn.id: "ada"}
+    found = RawTunnels(Gateway().decide, None, None, ProxySettings(), Counters(), usage=usage, logged_in=logged_in)
+    assert flow.messages
+    found.tcp_message(flow)
+    assert (flow.messages, used) == ([], [("any.example", "ada")] if active else [])
+
+
+def test_what_fails_is_counted_each_time_and_logged_every_ten_seconds(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = Counters()
+    usage: Any = SimpleNamespace(active=True, running=lambda _: 1 // 0)
+    found = RawTunnels(Gateway().decide, None, None, ProxySettings(), counters, usage=usage)
+    for now, logged in ((3.0, 1), (12.9, 1), (13.0, 2), (22.9, 2), (23.0, 3)):
+        monkeypatch.setattr("gatewayfilter.proxy.tunnel.raw_tunnels.time.monotonic", lambda now=now: now)
+        found.tcp_message(tflow.ttcpflow(client_conn=client(), server_conn=Server(address=("any.example", 22))))
+        assert len(caplog.records) == logged
+    assert counters["hook_errors"] == 5
+
+
+@all_cases("host", ["any.example", "a b"])
+def test_a_connection_that_is_refused_is_counted_and_logged(host: str) -> None:
+    gateway = Gateway()
+    tunnels(gateway, {}).refused(client(), Server(address=(host, 22)))
+    assert [gateway.counters[name] for name in ("requests", "blocked", "not_http")] == [1, 1, 1]
+    [record] = gateway.records
+    readable = host == "any.example"
+    assert (record.url, record.client) == ("https://any.example:22/" if readable else "", "192.0.2.7")
+    assert (record.action, record.reason, record.elapsed_us) == ("block", "not-http", 0)
 
 
 @pytest.mark.parametrize(("port", "blocked"), [(25565, True), (22, False)])

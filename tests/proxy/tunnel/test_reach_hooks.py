@@ -1,6 +1,7 @@
 """The hooks of the guard: for whom a task connects, which addresses a connection may lead to, and what is aborted and logged."""
 
 import asyncio
+import errno
 from contextvars import copy_context
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,6 +18,7 @@ from gatewayfilter.proxy.pages.upstream_errors import INTERNAL_MESSAGE
 from gatewayfilter.proxy.tunnel import reach_guard
 from gatewayfilter.proxy.tunnel.reach_guard import INTERNAL, InternalAddressError, ReachGuard
 from gatewayfilter.telemetry import Counters
+from tests.case_tables import all_cases
 
 
 def infos(*addresses: str) -> list[Any]:
@@ -85,6 +87,9 @@ def test_addresses_are_admitted_for_the_client_of_the_task() -> None:
     assert parent.within(lambda: parent.guard.admitted_here("x.com", found)) == found
     with pytest.raises(InternalAddressError):
         made.within(lambda: made.guard.admitted_here("x.com", infos("10.0.0.1")))
+    assert made.counters.as_dict() == {"internal_refused": 1}
+    public = infos("8.8.8.8", "8.8.4.4")
+    assert made.within(lambda: made.guard.admitted_here("x.com", public)) == public
     redirected = Guard("transparent")
     assert redirected.within(lambda: redirected.guard.admitted_here("10.0.0.1", found)) == found
 
@@ -117,6 +122,33 @@ def test_where_an_open_connection_may_lead(monkeypatch: pytest.MonkeyPatch) -> N
     for fault in (None, OSError(), UnicodeError()):
         known[0] = fault
         assert may(Guard()) == ()
+
+
+def test_an_address_of_four_fields_is_looked_up_by_its_host_and_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(reach_guard, "known_addresses", lambda _loop, host, port, **_: asked.append((host, port)))
+    made = Guard()
+    server = Server(address=cast("Any", ("2001:db8::1", 81, 0, 0)))
+
+    async def ask() -> Any:
+        return made.guard.known_addresses(ServerConnectionHookData(server, made.client))
+
+    assert (asyncio.run(ask()), asked) == ((), [("2001:db8::1", 81)])
+
+
+def test_the_error_of_an_internal_address_is_a_sentence_for_users() -> None:
+    error = InternalAddressError()
+    assert (str(error), error.errno) == (INTERNAL_MESSAGE, errno.EACCES)
+
+
+@all_cases(
+    ("ours", "theirs", "home"),
+    [("8.8.8.8", "8.8.8.8", True), ("8.8.8.8", "8.8.4.4", False), ("127.0.0.1", "127.0.0.1", False)],
+)
+def test_a_connection_leads_home_where_its_ends_have_one_address_that_was_not_judged_before(
+    ours: str, theirs: str, *, home: bool
+) -> None:
+    assert Guard().guard.leads_home("192.168.1.5", "x.com", ours, theirs) is home
 
 
 def test_a_connection_that_ends_at_this_machine_is_aborted() -> None:

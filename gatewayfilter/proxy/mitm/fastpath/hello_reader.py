@@ -84,7 +84,7 @@ def _read(message: bytes) -> tuple[str | None, list[bytes]] | None:
         if width == 2 and size % 2:
             return None
         at += width + size
-    if at + 2 > end or int.from_bytes(message[at : at + 2]) != end - at - 2:
+    if int.from_bytes(message[at : at + 2]) != end - at - 2:
         return None
     at += 2
     unpack = _EXTENSION.unpack_from
@@ -96,11 +96,11 @@ def _read(message: bytes) -> tuple[str | None, list[bytes]] | None:
         begin = at + 4
         at = begin + size
         if kind == _ALPN:
-            if protocols is not None or at > end or (protocols := _protocols(message[begin:at])) is None:
+            if protocols is not None or (protocols := _protocols(message[begin:at])) is None:
                 return None
-        elif kind == _SERVER_NAME and (name is not None or at > end or (name := _host_name(message[begin:at])) is None):
+        elif kind == _SERVER_NAME and (name is not None or (name := _host_name(message[begin:at])) is None):
             return None
-    if at != end:
+    if at != end:  # the last one is cut off, or something follows it
         return None
     return (_valid_name(name) if name is not None else None), protocols or []
 
@@ -115,7 +115,7 @@ def _host_name(body: bytes) -> bytes | None:
 
 def _protocols(body: bytes) -> list[bytes] | None:
     end = len(body)
-    if end < 2 or int.from_bytes(body[:2]) != end - 2:
+    if int.from_bytes(body[:2]) != end - 2:
         return None
     found: list[bytes] = []
     at = 2

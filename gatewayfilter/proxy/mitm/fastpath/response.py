@@ -86,15 +86,14 @@ def _streams_on(stream: GatewayHttpStream, before: Fields) -> bool:
     """Returns whether a response is streamed by mitmproxy's own steps, and its end is still clear."""
     response = stream.flow.response
     assert response is not None
-    if not response.stream or stream.override is not None:
-        return False
-    fields = response.data.headers.fields
-    if fields is before:
-        return True
-    if not keeps_open(fields):
-        return False
+    plain = response.data.headers.fields is before
+    return bool(response.stream) and stream.override is None and (plain or _ends_clearly(stream.flow.request, response))
+
+
+def _ends_clearly(request: http.Request, response: http.Response) -> bool:
+    """Returns whether the fields of a response leave the connection open, and tell where its body ends."""
     try:
-        return http1.expected_http_body_size(stream.flow.request, response) != -1
+        return keeps_open(response.data.headers.fields) and http1.expected_http_body_size(request, response) != -1
     except ValueError:
         return False
 
@@ -210,9 +209,8 @@ class _Exchange:
         )
 
     def _is_chunked(self, response: http.Response) -> bool:
-        if response.data.headers.fields is self.stream.plain_response:
-            return False
-        return "chunked" in response.headers.get("transfer-encoding", "").lower()
+        is_plain = response.data.headers.fields is self.stream.plain_response
+        return not is_plain and "chunked" in response.headers.get("transfer-encoding", "").lower()
 
     def _framed(self, response: http.Response, pieces: Iterable[bytes]) -> Iterable[bytes]:
         if self._is_chunked(response):

@@ -316,7 +316,7 @@ def _to_send(tls: SSL.Connection) -> bytes:
     if not size:
         return b""
     pieces: list[bytes] = []
-    while size > 0:
+    while size:
         read = _lib.BIO_read(source, _BUFFER, min(size, _SIZE))
         pieces.append(_ffi.buffer(_BUFFER, read)[:])
         size -= read

@@ -29,7 +29,7 @@ from gatewayfilter.proxy.request.header_sanitizer import without_breaks
 
 _SETTINGS: Final = b"\4\0\0\0\0\0"
 """Type, flags and stream of the first frame of HTTP/2."""
-_INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t].*)?", re.DOTALL)
+_INTERIM: Final = re.compile(rb"HTTP/1\.[01][ \t]+(1(?!01)[0-9][0-9])(?:[ \t][^\n]*|\r*)\n")
 """The first line of an interim response, which another one follows; 101 is none, it changes the protocol."""
 _MOST_INTERIM: Final = 100
 """Interim responses to one request: nothing of them reaches the client, which so holds up no origin that sends them for ever."""
@@ -94,7 +94,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
             yield command
 
     def _read_interims(self) -> layer.CommandGenerator[bool]:
-        """Reads the interim responses that have come; returns whether nothing came behind them, or there are too many."""
+        """Reads the interim responses that have come; returns whether there are too many."""
         while self.request is not None and (status := self._interim()) and (lines := self.buf.maybe_extract_lines()):
             self._interims = self.stream_id, self._interims[1] + 1 if self._interims[0] == self.stream_id else 1
             if self._interims[1] > _MOST_INTERIM:
@@ -102,8 +102,6 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
                 return True
             if status == b"103":
                 yield from self._pass_hints(lines[1:])
-            if not self.buf:
-                return True
         return False
 
     def _needs_http2(self) -> bool:
@@ -126,7 +124,7 @@ class GatewayHttp1Client(BoundedHttp1, Http1Client):
         completed = self.buf._data  # noqa: SLF001  no public way to peek
         if completed[9:10] != b"1" and b" 1" not in completed[:16]:
             return b""
-        found = _INTERIM.fullmatch(completed[: max(completed.find(b"\n"), 0)].rstrip(b"\r"))
+        found = _INTERIM.match(completed)
         return bytes(found[1]) if found is not None else b""
 
     def read_body(self, event: events.Event) -> layer.CommandGenerator[None]:

@@ -83,8 +83,7 @@ class PatientHttp2Server(Http2Server):
             if self.h2_conn.stream_buffers:
                 self.note_unsent(event.stream_id)
         elif self._full and isinstance(event, events.DataReceived | events.ConnectionClosed):
-            over = isinstance(event, events.ConnectionClosed) or "_handle_event" in vars(self)  # mitmproxy puts `done` there
-            yield from self.go_on(over=over)
+            yield from self.go_on(over=isinstance(event, events.ConnectionClosed))
 
     def note_unsent(self, stream_id: int) -> None:
         """Notes a stream if too much of it waits for the client now."""

@@ -87,7 +87,7 @@ class GatewayHttp2Server(BoundedHttp2Server):
         if buffer._headers_buffer or buffer._preamble_len:  # noqa: SLF001  no public name for it
             return True
         data = buffer._data  # noqa: SLF001
-        return 0 < len(data) <= _H2_TYPE_AT or (len(data) > _H2_TYPE_AT and data[_H2_TYPE_AT] in _H2_HEAD_FRAMES)
+        return bool(data) and (len(data) <= _H2_TYPE_AT or data[_H2_TYPE_AT] in _H2_HEAD_FRAMES)
 
 
 def _promises_content(event: h2_events.RequestReceived) -> bool:

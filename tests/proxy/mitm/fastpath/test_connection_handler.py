@@ -1,20 +1,27 @@
 import asyncio
 import gc
+import logging
 import socket
 import ssl
-import time
 import weakref
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from mitmproxy.proxy import commands, events
+from mitmproxy.connection import Connection, ConnectionState
+from mitmproxy.proxy import commands, events, server_hooks
 from mitmproxy.proxy.mode_servers import ProxyConnectionHandler
 from mitmproxy.proxy.server import ConnectionIO
-from mitmproxy.test.tflow import tclient_conn
+from mitmproxy.test.tflow import tclient_conn, tserver_conn
 from OpenSSL import SSL
 
-from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler, HeldConnection, IdleTimer
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import (
+    DetachedTransport,
+    FastConnectionHandler,
+    HeldConnection,
+    IdleTimer,
+)
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from tests.proxy.conftest import StartGateway
 from tests.proxy.connection_fakes import ask_for_page, until
@@ -84,55 +91,6 @@ async def test_hooks_of_connections_run_once_and_to_their_end(
     assert bool(at_once) is fast_path
 
 
-async def test_the_time_out_counts_from_the_last_activity_and_not_while_a_hook_waits() -> None:
-    ends: list[float] = []
-
-    async def end() -> None:
-        ends.append(time.time())
-
-    timer = IdleTimer(1, end)
-    timer.timeout = 0.05  # type: ignore[assignment]
-    timer.begin()
-    await until(lambda: ends)
-    timer.last_activity = time.time()
-    timer.begin()
-    timer.last_activity += 3600
-    await asyncio.sleep(0.15)
-    assert len(ends) == 1
-    timer.end()
-    with timer.disarm(), timer.disarm():
-        timer.last_activity = 0
-        timer.begin()
-        await asyncio.sleep(0.15)
-        assert len(ends) == 1
-    await until(lambda: len(ends) == 2)
-    timer.begin()
-    timer.end()
-    await asyncio.sleep(0.15)
-    assert len(ends) == 2
-    timer.timeout, timer.last_activity = 10, time.time() - 9.95
-    timer.begin()
-    timer.end()
-    await asyncio.sleep(0.15)
-    assert len(ends) == 2
-    timer.begin()
-    await until(lambda: len(ends) == 3)
-
-
-async def test_connections_that_have_ended_leave_no_timer_behind() -> None:
-    async def end() -> None:
-        raise AssertionError("there was time left")
-
-    loop = asyncio.get_running_loop()
-    before = len(vars(loop)["_scheduled"])
-    timers = [IdleTimer(60, end) for _ in range(50)]
-    for timer in timers:
-        timer.begin()
-    for timer in timers:
-        timer.end()
-    assert len(vars(loop)["_scheduled"]) <= before + 1
-
-
 @pytest.mark.parametrize("ending", ["client", "cancelled", "killed", "crashed"])
 async def test_however_a_connection_ends_the_client_is_forgotten(
     ending: str, start_gateway: StartGateway, origin: Origin, monkeypatch: pytest.MonkeyPatch
@@ -157,6 +115,9 @@ async def test_however_a_connection_ends_the_client_is_forgotten(
                 await reader.read()
             await until(lambda: "client_disconnected waited" in hooks.seen)
             await until(lambda: not connections)
+            if ending != "client":
+                with suppress(ConnectionError):
+                    await reader.read()  # to its end: the connection is closed
         writer.close()
     assert hooks.seen.count("client_disconnected") == 1
     assert hooks.seen.count("server_connected") == hooks.seen.count("server_disconnected waited")
@@ -378,3 +339,137 @@ async def test_a_peer_that_has_gone_ends_its_connection() -> None:
     handler.unsettled = False
     handler.handle_now(events.DataReceived(handler.client, b"read"))
     assert handler.unsettled
+
+
+class Commanded:
+    """A handler whose layers give one command, and what it does about it."""
+
+    def __init__(self, command: commands.Command, *connections: Connection) -> None:
+        self.done: list[object] = []
+        self.writer: Any = SimpleNamespace(is_closing=lambda: False, write=lambda data: self.done.append(("written", data)))
+        handler: Any = FastConnectionHandler.__new__(FastConnectionHandler)
+        handler.client = tclient_conn()
+        handler.transports = {one: ConnectionIO(writer=cast("Any", self.writer)) for one in connections}
+        handler.wakeup_timer = set()
+        handler._server_event_lock = asyncio.Lock()
+        handler.timeout_watchdog = IdleTimer(600, lambda: asyncio.sleep(0))
+        handler.layer = SimpleNamespace(handle_event=lambda _: [command])
+        handler.close_connection = lambda connection, half: self.done.append(("closed", connection, half))
+        handler.log = lambda message, level, exc_info=None: self.done.append((message, level, exc_info))
+        for name in ("open_connection", "wakeup", "hook_task"):
+            setattr(handler, name, self._noting(name))
+        handler.unsettled = False
+        self.handler = handler
+        handler.handle_now(events.DataReceived(handler.client, b"read"))
+
+    def _noting(self, name: str) -> Any:
+        async def note(command: object) -> None:
+            self.done.append((name, command))
+
+        return note
+
+
+class OwnData(commands.SendData):
+    """Data to send, by another kind of command."""
+
+
+async def test_what_a_command_of_the_layers_does() -> None:
+    server, log = tserver_conn(), commands.Log("said", logging.WARNING)
+    for command, connections, done in (
+        (commands.CloseConnection(server), [server], [("closed", server, False)]),
+        (commands.CloseTcpConnection(server, half_close=True), [server], [("closed", server, True)]),
+        (commands.CloseTcpConnection(server), [server], [("closed", server, False)]),
+        (commands.CloseConnection(server), [], []),
+        (OwnData(server, b"x"), [server], [("written", b"x")]),
+        (OwnData(server, b"x"), [], []),
+        (log, [], [("said", logging.WARNING, None)]),
+    ):
+        found = Commanded(command, *connections)
+        assert (found.done, found.handler.unsettled) == (done, True)
+    open_it, wake, hook = (
+        commands.OpenConnection(server),
+        commands.RequestWakeup(1.5),
+        server_hooks.ClientConnectedHook(tclient_conn()),
+    )
+    opening = Commanded(open_it)
+    task = opening.handler.transports[server].handler
+    assert task.get_name().startswith("server connection handler")
+    waking, hooking = Commanded(wake), Commanded(hook)
+    (timer,) = waking.handler.wakeup_timer
+    assert "wakeup timer (1.5s)" in timer.get_name()
+    await asyncio.gather(task, timer)
+    await until(lambda: hooking.done)
+    assert [one.done for one in (opening, waking, hooking)] == [
+        [("open_connection", open_it)],
+        [("wakeup", wake)],
+        [("hook_task", hook)],
+    ]
+
+
+async def test_a_writer_that_closes_gets_nothing_and_an_unknown_command_is_a_crash() -> None:
+    server = tserver_conn()
+    found = Commanded(commands.Log("first"), server)
+    found.writer.is_closing = lambda: True
+    found.handler._do(OwnData(server, b"x"))
+    assert found.done == [("first", logging.INFO, None)]
+    crashed = Commanded(commands.Command())
+    assert crashed.done == [("mitmproxy has crashed!", logging.ERROR, True)]
+    assert not crashed.handler._server_event_lock.locked()
+
+
+async def test_while_a_read_is_handled_no_event_overtakes_it() -> None:
+    found = Commanded(commands.Log("first"))
+    locked: list[bool] = []
+
+    def handle(_: events.Event) -> list[commands.Command]:
+        locked.append(found.handler._server_event_lock.locked())
+        return []
+
+    found.handler.layer = SimpleNamespace(handle_event=handle)
+    found.handler.handle_now(events.DataReceived(found.handler.client, b"read"))
+    assert (locked, found.handler._server_event_lock.locked()) == ([True], False)
+
+
+async def test_after_any_event_what_was_written_may_wait() -> None:
+    found = Commanded(commands.Log("first"))
+    found.handler.unsettled = False
+    await found.handler.server_event(events.Start())
+    assert found.handler.unsettled
+
+
+@pytest.mark.parametrize(
+    ("has_left", "is_there", "is_taken", "passes"),
+    [(True, True, True, False), (False, True, True, True), (True, False, True, True), (True, True, False, True)],
+)
+async def test_the_end_of_a_taken_connection_passes_no_layers(
+    *, has_left: bool, is_there: bool, is_taken: bool, passes: bool
+) -> None:
+    server, got = tserver_conn(), list[events.Event]()
+
+    def handle(event: events.Event) -> list[commands.Command]:
+        got.append(event)
+        return []
+
+    handler = Commanded(commands.Log("first")).handler
+    loop = asyncio.get_running_loop()
+    transport = DetachedTransport() if is_taken else asyncio.Transport()
+    writer = asyncio.StreamWriter(transport, cast("Any", None), None, loop)
+    if is_there:
+        handler.transports[server] = ConnectionIO(writer=writer)
+    handler.layer, handler._has_left = SimpleNamespace(handle_event=handle), has_left
+    server.state, event = ConnectionState.OPEN, events.ConnectionClosed(server)
+    await handler.server_event(event)
+    assert (got, server.state) == ([event] if passes else [], ConnectionState.OPEN if passes else ConnectionState.CLOSED)
+    vars(writer)["_transport"] = DetachedTransport()  # it closes its transport when it is collected
+
+
+async def test_who_waits_for_the_lock_gets_it_after_the_read() -> None:
+    found = Commanded(commands.Log("first"))
+    lock = found.handler._server_event_lock
+    await lock.acquire()
+    waiting = asyncio.create_task(lock.acquire())
+    await asyncio.sleep(0)
+    found.handler.handle_now(events.DataReceived(found.handler.client, b"read"))
+    async with asyncio.timeout(10):
+        await waiting
+    assert lock.locked()

@@ -1,16 +1,21 @@
 """Bytes that go straight to the layers: in order, with back pressure, and to their end."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from mitmproxy.connection import Connection
 from mitmproxy.proxy import events
 from mitmproxy.proxy.server import ConnectionHandler, ConnectionIO
-from mitmproxy.test.tflow import tclient_conn
+from mitmproxy.test.tflow import tclient_conn, tserver_conn
 
-from gatewayfilter.proxy.mitm.fastpath.connection_handler import FastConnectionHandler
-from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectReader, read_directly
+from gatewayfilter.proxy.mitm.fastpath import direct_reader
+from gatewayfilter.proxy.mitm.fastpath.connection_handler import SOCKET_TRANSPORT, FastConnectionHandler
+from gatewayfilter.proxy.mitm.fastpath.direct_reader import DirectOrigins, DirectReader, read_directly
+from gatewayfilter.proxy.mitm.http.http2_flow import PAUSED
+from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
+from tests.proxy.connection_fakes import until
 
 
 class Transport(asyncio.Transport):
@@ -167,12 +172,171 @@ async def test_after_a_cancelled_read_nothing_is_handled(reading: Reading) -> No
     assert reading.handler.seen == []
 
 
+async def test_bytes_that_still_wait_when_reading_stops_are_handled_no_more(reading: Reading) -> None:
+    lock = reading.handler._server_event_lock
+    await lock.acquire()
+    reading.transport.protocol.data_received(b"late")
+    await asyncio.sleep(0)
+    reading.reader.stop()
+    lock.release()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert reading.handler.seen == []
+    assert not reading.transport.reading, "who takes the connection over begins to read"
+
+
+async def test_a_connection_that_closes_is_read_by_its_stream_to_the_end() -> None:
+    found = Reading()
+    found.transport.protocol.data_received(b"first")
+    assert await found.reader.read(65535) == b"first"
+    found.transport.closing = True
+    last = asyncio.ensure_future(found.reader.read(65535))
+    await asyncio.sleep(0)
+    assert found.transport.protocol is found.before
+    found.transport.protocol.data_received(b"last")
+    assert await last == b"last"
+    assert found.handler.seen == []
+
+
 async def test_what_the_stream_still_has_comes_first() -> None:
     found = Reading()
     found.transport.protocol.data_received(b"first")
     assert await found.reader.read(2) == b"fi"
     assert await found.reader.read(65535) == b"rst"
     assert found.transport.protocol is found.before
+
+
+async def test_an_end_or_an_error_before_the_second_read_comes_from_the_stream() -> None:
+    ended, broken = Reading(), Reading()
+    for found in (ended, broken):
+        found.transport.protocol.data_received(b"first")
+        assert await found.reader.read(65535) == b"first"
+    ended.before.eof_received()
+    assert await ended.reader.read(65535) == b""
+    broken.before.connection_lost(ConnectionResetError("reset"))
+    with pytest.raises(ConnectionResetError, match="reset"):
+        await broken.reader.read(65535)
+    assert [one.transport.protocol is one.before for one in (ended, broken)] == [True, True]
+
+
+async def test_a_connection_is_taken_over_once_and_only_from_a_stream() -> None:
+    found = Reading()
+    connection, io = found.handler.client, found.handler.transports[found.handler.client]
+    read_directly(found.handler, connection)
+    assert io.reader is found.reader
+    other = found.handler.transports[connection] = ConnectionIO(None, found.stream, cast("Any", found.transport))
+    read_directly(found.handler, connection)
+    assert other.reader is found.stream
+    assert found.reader.begin() is found.reader.begin()
+
+
+async def test_a_connection_to_an_origin_is_read_directly_from_its_first_bytes_on() -> None:
+    found = Reading()
+    server, connection = tserver_conn(), found.handler.client
+    io = found.handler.transports[server] = ConnectionIO(None, found.stream, found.handler.transports[connection].writer)
+    data: Any = SimpleNamespace(client=connection, server=server)
+    DirectOrigins({connection.id: found.handler}).server_connected(data)
+    rest = asyncio.ensure_future(cast("Any", io.reader).read(65535))
+    await asyncio.sleep(0)
+    found.transport.protocol.data_received(b"an answer")
+    assert found.handler.seen == [b"an answer"]
+    rest.cancel()
+
+
+async def test_when_a_connection_is_at_rest() -> None:
+    found = Reading()
+
+    def rests() -> bool:
+        return found.reader.at_rest
+
+    assert not rests(), "it is not read directly yet"
+    await found.begin()
+    assert rests()
+    found.handler.drained.clear()
+    found.transport.unsent = 1
+    found.transport.protocol.data_received(b"a")
+    assert not rests(), "a peer is slow"
+    found.handler.drained.set()
+    await until(lambda: found.transport.reading)
+    assert rests()
+    found.stream.feed_data(b"left")
+    assert not rests(), "the stream has data"
+    assert await found.stream.read(4) == b"left"
+    assert rests()
+    found.reader.stop()
+    assert not rests(), "it is not read any more"
+    for end in ("eof_received", "stream"):
+        other = Reading()
+        await other.begin()
+        if end == "stream":
+            other.stream.feed_eof()
+        else:
+            other.transport.protocol.eof_received()
+        assert not other.reader.at_rest, end
+
+
+@pytest.mark.parametrize("kept", ["paused", "ahead", "another paused", "another ahead"])
+async def test_a_connection_that_is_held_back_is_not_read_meanwhile(kept: str, reading: Reading) -> None:
+    connection = tclient_conn() if "another" in kept else reading.handler.client
+    stream = SimpleNamespace(_paused=True, _paused_event_queue=[1])
+    try:
+        if "paused" in kept:
+            PAUSED.add(connection)
+        else:
+            AHEAD[connection] = stream
+        reading.transport.protocol.data_received(b"a")
+        assert reading.transport.reading is ("another" in kept)
+        assert reading.handler.seen == [b"a"]
+        await asyncio.sleep(0)
+        assert reading.transport.reading is ("another" in kept)
+        stream._paused = False
+        PAUSED.discard(connection)
+        await until(lambda: reading.transport.reading)
+    finally:
+        PAUSED.discard(connection)
+        AHEAD.pop(connection, None)
+
+
+async def test_who_stops_to_read_is_ahead_of_nothing(reading: Reading) -> None:
+    AHEAD[reading.handler.client] = SimpleNamespace(_paused=True, _paused_event_queue=[1])
+    reading.reader.stop()
+    assert reading.handler.client not in AHEAD
+
+
+class Socket(SOCKET_TRANSPORT):  # type: ignore[misc]
+    """What is asked of a transport of the event loop."""
+
+    def __init__(self) -> None:
+        self._buffer, self._closing = b"", False
+
+    def __del__(self) -> None:
+        """Closes nothing."""
+
+
+@pytest.mark.parametrize("kind", ["stream", "other writer", "socket"])
+async def test_nothing_is_read_while_any_connection_of_the_client_waits_or_closes(
+    kind: str, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler, transport = reading.handler, Transport()
+    loop = asyncio.get_running_loop()
+    one: Any = Socket() if kind == "socket" else transport
+    writer: Any = SimpleNamespace(transport=one)
+    if kind != "other writer":
+        writer = asyncio.StreamWriter(one, cast("Any", reading.before), reading.stream, loop)
+    opening, mine = ConnectionIO(), handler.transports[handler.client]
+    handler.transports = {tserver_conn(): opening, tserver_conn(): ConnectionIO(None, None, writer), handler.client: mine}
+    monkeypatch.setattr(direct_reader, "SOCKET_TRANSPORT", Socket)
+    unsent, closing = ("_buffer", "_closing") if kind == "socket" else ("unsent", "closing")
+    for name, value, idle in ((unsent, 1, 0), (closing, True, False)):
+        setattr(one, name, value)
+        handler.drained.clear()
+        reading.transport.protocol.data_received(b"a")
+        assert not reading.transport.reading, name
+        setattr(one, name, idle)
+        handler.drained.set()
+        await until(lambda: reading.transport.reading)
+    reading.transport.protocol.data_received(b"a")
+    assert reading.transport.reading
 
 
 class QuickHandler(FastConnectionHandler):

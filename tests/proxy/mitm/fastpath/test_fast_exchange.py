@@ -26,6 +26,7 @@ from gatewayfilter.proxy.mitm.http.http1_server import GatewayHttp1Server
 from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from gatewayfilter.proxy.mitm.http.upload_flow import AHEAD
 from gatewayfilter.proxy.pages.block_page import BlockPages
+from gatewayfilter.proxy.request.repeated_request import repeated_of
 
 GET = b"GET http://site.example/x HTTP/1.1\r\nHost: site.example\r\n\r\n"
 SENT = b"GET /x HTTP/1.1\r\nHost: site.example\r\n\r\n"
@@ -55,6 +56,7 @@ class Layers:
         self.client = self.origin(self.conn)
         self.http.connections[self.conn] = self.client
         self.slow: list[Any] = []
+        self.steps: list[Any] = []
         self.http.run_steps = self._slow  # type: ignore[method-assign]
 
     def origin(self, conn: Server) -> GatewayHttp1Client:
@@ -67,6 +69,7 @@ class Layers:
         return self.deeds[name](flow) if name in self.deeds else None
 
     def _slow(self, steps: list[Any], completed: Any = None) -> Any:
+        self.steps = steps
         self.slow.append(([child for child, _ in steps], completed))
         return iter(())
 
@@ -321,6 +324,7 @@ def test_a_connection_from_the_pool(layers: Layers) -> None:
 
 def test_a_request_that_comes_again_is_not_read_again(layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
     layers.asks()
+    assert repeated_of(layers.stream.flow.request) is None
     layers.answers(b"HTTP/1.1 204 No\r\n\r\n")
     monkeypatch.setattr(fast_request, "read_head", lambda data: None)
     assembled: list[object] = []
@@ -332,6 +336,7 @@ def test_a_request_that_comes_again_is_not_read_again(layers: Layers, monkeypatc
         path = f"/{len(assembled)}".encode() if changed else b"/x"
         assert layers.asks() == SENT.replace(b"/x", path)
         assert len(assembled) == count
+        assert repeated_of(layers.stream.flow.request) is layers.server.repeated
         layers.answers(b"HTTP/1.1 204 No\r\n\r\n")
     assert layers.asks(GET.replace(b"/x", b"/other")) is None
     monkeypatch.undo()
@@ -415,6 +420,18 @@ def test_what_a_hook_does_with_a_head_of_a_response_takes_the_slow_path(layers: 
         break
 
 
+def test_a_response_that_takes_the_slow_path_has_its_body_or_none(layers: Layers, monkeypatch: pytest.MonkeyPatch) -> None:
+    came: list[Any] = []
+    monkeypatch.setattr(GatewayHttpStream, "handle_event", lambda stream, event: iter([came.append(event)]))  # type: ignore[func-returns-value]
+    layers.deeds["responseheaders"] = lambda flow: object()
+    for data, ended in ((HEAD + b"ab", False), (HEAD.replace(b"4", b"1"), False), (HEAD.replace(b"4", b"0"), True)):
+        layers.asks()
+        assert layers.answers(data) == "slow"
+        assert (came[-1].end_stream, came[-1].stream_id, came[-1].response) == (ended, 1, layers.stream.flow.response)
+        layers = Layers()
+        layers.deeds["responseheaders"] = lambda flow: object()
+
+
 @pytest.mark.parametrize("deed", ["waits", "fails", "replaces", "trailers", "closes", "asked to close"])
 def test_what_a_hook_does_with_a_whole_response_takes_the_slow_path(layers: Layers, deed: str) -> None:
     def act(flow: http.HTTPFlow) -> object:
@@ -442,6 +459,9 @@ def test_what_a_hook_does_with_a_whole_response_takes_the_slow_path(layers: Laye
     assert (children, layers.called[-1]) == ([layers.client, layers.stream], "response")
     assert [kind.__name__ for kind in completed._ran] == ["HttpResponseHook"]
     assert (completed._waits is not None) == (deed == "waits")
+    assert layers.client.state == layers.client.read_body
+    list(layers.steps[0][1])
+    assert layers.client.state == (layers.client.done if "close" in deed else layers.client.read_headers)
 
 
 def test_a_body_that_a_hook_puts_into_an_empty_response(layers: Layers) -> None:
@@ -458,6 +478,7 @@ def test_a_field_that_a_hook_adds_leaves_the_connection_open(layers: Layers) -> 
     def act(flow: http.HTTPFlow) -> None:
         assert flow.response is not None
         flow.response.headers["x-a"] = "b"
+        flow.request.headers["x-a"] = "b"
 
     layers.deeds["response"] = act
     layers.asks()

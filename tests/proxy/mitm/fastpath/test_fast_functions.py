@@ -13,6 +13,7 @@ from mitmproxy.proxy import events, server_hooks
 from mitmproxy.proxy.context import Context
 from mitmproxy.test.tflow import tclient_conn
 
+from gatewayfilter.proxy.mitm.fastpath import fast_functions
 from gatewayfilter.proxy.mitm.fastpath.context import FastPath, FastPathContext, FrozenOptions
 from gatewayfilter.proxy.mitm.fastpath.fast_functions import FastIds, make_flow, make_server
 from gatewayfilter.proxy.mitm.fastpath.steps import Hooks
@@ -166,6 +167,14 @@ def test_a_server_has_the_same_fields(given: dict[str, Any]) -> None:
     ours.state = ConnectionState.OPEN
     with pytest.raises(RuntimeError):
         ours.address = ("b.example", 443)
+
+
+@pytest.mark.parametrize("given", [{"address": None}, {"address": ("a.example", 443), "transport_protocol": "tcp"}])
+def test_the_servers_of_layers_are_made_the_short_way(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_functions, "_init", None)
+    made = Server.__new__(Server)
+    make_server(made, **given)
+    assert (made.address, made.transport_protocol) == (given["address"], "tcp")
 
 
 @pytest.mark.parametrize("given", [{}, {"transport_protocol": "tcp"}, {"address": None, "name": "x"}])

@@ -18,7 +18,7 @@ from gatewayfilter.proxy.mitm.fastpath import exchange, tls_path
 from tests.proxy.layer_drivers import HOOKS, Driver, Watcher
 from tests.proxy.proxy_fakes import Gateway
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 type Step = tuple[Any, ...]
 
@@ -60,7 +60,14 @@ def _add(flow: http.HTTPFlow) -> None:
     (flow.response or flow.request).headers["x-added"] = "1"
 
 
-DEEDS = {"wait": _wait, "kill": _kill, "respond": _respond, "close": _close, "keep": _keep, "shout": _shout, "add": _add}
+def _capitals(flow: http.HTTPFlow) -> None:
+    (flow.response or flow.request).headers["X-Added"] = "1"
+
+
+DEEDS = {
+    "wait": _wait, "kill": _kill, "respond": _respond, "close": _close, "keep": _keep, "shout": _shout, "add": _add,
+    "capitals": _capitals,
+}  # fmt: skip
 PATHS = st.one_of(
     st.sampled_from(
         [b"/page"] * 3 + [b"/", b"/blocked", b"/unknown", b"/raise", b"/a?b=c#d", b"//x", b"/\xc3\xa9", b"*", b"/a b"]

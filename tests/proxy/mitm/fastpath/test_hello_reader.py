@@ -1,5 +1,6 @@
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -40,10 +41,17 @@ def name(*hosts: bytes, kind: bytes = b"\0") -> tuple[int, bytes]:
     return 0, vector(b"".join(kind + vector(host) for host in hosts))
 
 
+def changed(data: bytes, place: int, value: int) -> bytes:
+    return data[:place] + bytes([value]) + data[place + 1 :]
+
+
 def protocols(*listed: bytes) -> tuple[int, bytes]:
     return 16, vector(b"".join(vector(one, 1) for one in listed))
 
 
+NAMED = hello(name(b"a.example"))
+LONG = b".".join([b"a" * 49] * 5)
+"""A name of 249 bytes, each part of it of 49."""
 PLAIN = {
     "a browser's": real_hello("www.site.example", ["h2", "http/1.1"]),
     "one without a name": real_hello(None),
@@ -54,6 +62,10 @@ PLAIN = {
     "an empty list of protocols": hello(name(b"site.example"), protocols()),
     "an unknown extension": hello((0xFE0D, b"\0" * 40), name(b"site.example")),
     "bytes of the next message": hello(name(b"site.example")) + b"\x14\3\3\0\1\1",
+    "a record of version 3.0": changed(NAMED, 2, 0),
+    "a record of version 3.3": changed(NAMED, 2, 3),
+    "a name of one letter": hello(name(b"a")),
+    "the longest name": hello(name(LONG + b"a")),
 }
 ODD = {
     "two names": hello(name(b"a.example", b"b.example")),
@@ -67,6 +79,21 @@ ODD = {
     "nothing": b"",
     "no TLS": b"GET / HTTP/1.1\r\n\r\n",
     "an empty record": b"\x16\3\1\0\0" + bytes(20),
+    "another kind of record": changed(NAMED, 0, 23),
+    "a record of version 2": changed(NAMED, 1, 2),
+    "a record of version 3.4": changed(NAMED, 2, 4),
+    "a record without its last byte": NAMED[:-1],
+    "a message that is longer than its record": changed(NAMED, 4, NAMED[4] - 1),
+    "a message of 65,536 bytes more": changed(NAMED, 6, 1),
+    "no field of extensions": b"\x16\3\1" + vector(b"\1" + vector(b"\3\3" + bytes(32) + b"\0" + vector(b"\x13\1") + b"\1\0", 3)),
+    "a name without a letter": hello(name(b"")),
+    "a name that is too long": hello(name(LONG + b"ab")),
+    "a protocol that is cut off": hello((16, vector(b"\3h2"))),
+    "protocols without their length": hello((16, b"\0")),
+    "a wrong length of protocols": hello((16, b"\0\4\2h2")),
+    "a wrong length of names": hello((0, b"\0\x09\0\0\5a.exa")),
+    "a wrong length of a name": hello((0, b"\0\x08\0\0\6a.exa")),
+    "a last extension that is too long": hello((21, b""))[:-1] + b"\1",
 }
 
 
@@ -97,14 +124,16 @@ def test_plain_hellos_are_read_at_once(data: bytes) -> None:
 def test_what_is_odd_is_left_to_mitmproxy(data: bytes) -> None:
     ours, theirs = both(data)
     assert ours == theirs
+    with suppress(ValueError):
+        assert type(parse_client_hello(data)) is not FastClientHello
 
 
 @settings(max_examples=30)
 @given(base=st.sampled_from([*PLAIN.values(), *ODD.values()]), data=st.data())
 def test_changed_hellos_are_read_as_mitmproxy_reads_them(base: bytes, data: st.DataObject) -> None:
-    changed = bytearray(base)
+    made = bytearray(base)
     for _ in range(data.draw(st.integers(1, 3))):
-        if changed:
-            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
-    ours, theirs = both(bytes(changed[: data.draw(st.integers(0, len(changed)))] if data.draw(st.booleans()) else changed))
+        if made:
+            made[data.draw(st.integers(0, len(made) - 1))] = data.draw(st.integers(0, 255))
+    ours, theirs = both(bytes(made[: data.draw(st.integers(0, len(made)))] if data.draw(st.booleans()) else made))
     assert ours == theirs

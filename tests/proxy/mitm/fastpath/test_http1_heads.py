@@ -1,5 +1,7 @@
 """The heads that are read in one pass, held against mitmproxy's own reading of the same bytes."""
 
+from collections.abc import Callable
+
 import pytest
 from h11._receivebuffer import ReceiveBuffer
 from hypothesis import example, given, settings
@@ -125,6 +127,8 @@ def test_whatever_is_disputed_is_left_to_mitmproxy(data: bytes) -> None:
         (b"HTTP/1.1 200 OK\r\ncontent-length: 5", 5),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked", CHUNKED),
         (b"HTTP/1.1 304 Not Modified", 0),
+        (b"HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked", None),
+        (b"HTTP/1.1 205 Reset Content\r\ntransfer-encoding: chunked", CHUNKED),
         (b"HTTP/1.1 200 OK", None),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked", None),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5", None),
@@ -137,7 +141,69 @@ def test_the_end_of_a_response_is_clear_or_left_to_mitmproxy(head: bytes, size: 
     assert (found[1] if found else None) == size
 
 
-def test_repeated_lines_are_kept_within_bounds_and_without_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+@all_cases(
+    ("fields", "stays"),
+    [
+        ((), True),
+        (((b"x-connected", b"close"), (b"accept", b"close")), True),
+        (((b"connections", b"close"), (b"a-connection", b"close")), True),
+        (((b"Connection", b"Keep-Alive"),), True),
+        (((b"connection", b"keep-alive"), (b"CONNECTION", b"Close")), False),
+        (((b"Connection", b"upgrade"), (b"connection", b"keep-alive")), False),
+        (((b"connection", b""),), False),
+    ],
+)
+def test_which_fields_leave_a_connection_open(fields: tuple[tuple[bytes, bytes], ...], *, stays: bool) -> None:
+    assert keeps_open(fields) is stays
+
+
+READERS = [http1_heads.read_lines] if COMPILED is None else [http1_heads.read_lines, http1_heads._read_compiled]
+
+
+@pytest.mark.parametrize("read_fields", READERS)
+@all_cases(
+    ("lines", "fields", "framing"),
+    [
+        ([], [], {}),
+        ([b"a: b"], [(b"a", b"b")], {}),
+        ([b"a:b", b"Accept: \t*/* ", b"x:"], [(b"a", b"b"), (b"Accept", b"*/*"), (b"x", b"")], {}),
+        ([b"x" * 64 + b":b"], [(b"x" * 64, b"b")], {}),
+        ([b"x" * 65 + b":b"], None, {}),
+        ([b"Content-Length: 5"], [(b"Content-Length", b"5")], {b"content-length": b"5"}),
+        ([b"expect: a", b"upgrade:b"], [(b"expect", b"a"), (b"upgrade", b"b")], {b"expect": b"a", b"upgrade": b"b"}),
+        ([b"Transfer-Encoding: chunked"], [(b"Transfer-Encoding", b"chunked")], {b"transfer-encoding": b"chunked"}),
+        ([b"content-length: 5", b"content-length: 5"], None, {}),
+        ([b"Connection: Keep-Alive"], [(b"Connection", b"Keep-Alive")], {}),
+        ([b"connection: close"], None, {}),
+        ([b"connection: keep-alive", b"connection: keep-alive"], None, {}),
+        ([b"Authorization: Basic eDp5"], [(b"Authorization", b"Basic eDp5")], {}),
+        ([b"Authorization: NTLM x"], None, {}),
+        ([b"a: b\nc: d"], None, {}),
+        ([b"a: b", b""], None, {}),
+        ([b"nothing"], None, {}),
+        ([b": b"], None, {}),
+        ([b"a b: c"], None, {}),
+    ],
+)
+def test_lines_of_fields(
+    read_fields: Callable[..., object],
+    lines: list[bytes],
+    fields: list[tuple[bytes, bytes]] | None,
+    framing: dict[bytes, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http1_heads, "_repeated", {})
+    head = b"".join([b"first", *(b"\r\n" + line for line in lines), b"\r\n\r\n"])
+    for _ in range(2):  # some lines are remembered
+        assert read_fields(head, 5, len(head) - 4) == (None if fields is None else (tuple(fields), framing))
+    assert read_fields(head, 4, len(head) - 4) is None, "not at the end of a line"
+
+
+@pytest.mark.parametrize("read_fields", READERS)
+def test_repeated_lines_are_kept_within_bounds_and_without_credentials(
+    read_fields: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http1_heads, "_read_fields", read_fields)
     kept: dict[bytes, tuple[bytes, bytes]] = {}
     monkeypatch.setattr(http1_heads, "_repeated", kept)
     monkeypatch.setattr(http1_heads, "_MOST_REPEATED", 3)
@@ -149,10 +215,38 @@ def test_repeated_lines_are_kept_within_bounds_and_without_credentials(monkeypat
     assert second is not None
     assert first.headers.fields == second.headers.fields
     assert first.headers.fields[0] == (b"ACCEPT", b"*/*")
+    sizes = []
     for number in range(7):
         assert read_request(b"GET / HTTP/1.1\r\nHost: h%d.example\r\n\r\n" % number) is not None
-        assert len(kept) <= 3
+        sizes.append(len(kept))
+    assert sizes == [2, 3, 1, 2, 3, 1, 2]
+    for size, remembered in ((256, True), (257, False)):
+        line = b"Accept: " + b"x" * (size - 8)
+        assert read_request(b"GET / HTTP/1.1\r\n%b\r\n\r\n" % line) is not None
+        assert (line in kept) is remembered
     assert read_request(b"GET / HTTP/1.1\r\nHost: a.example\r\nUpgrade: h2c\r\nHost: a.example\r\n\r\n") is None
+
+
+def test_heads_names_and_origins_are_read_up_to_their_bounds() -> None:
+    for size, is_read in ((LONGEST_HEAD, True), (LONGEST_HEAD + 1, False)):
+        data = b"GET / HTTP/1.1\r\nx: %b\r\n\r\n" % (b"y" * (size - 23))
+        assert (len(data), read_request(data) is not None) == (size, is_read)
+    for size, is_read in ((64, True), (65, False)):
+        assert (read_request(b"GET / HTTP/1.1\r\n%b: y\r\n\r\n" % (b"x" * size)) is not None) is is_read
+    for size, is_read in ((296, True), (297, False)):  # and the four bytes of the scheme
+        host = (b"a" * 50 + b".") * 4 + b"a" * 40
+        named = host + b":" + b"80".zfill(size - len(host) - 1)
+        assert len(named) == size
+        assert (read_request(b"GET http://%b/ HTTP/1.1\r\n\r\n" % named) is not None) is is_read
+
+
+@all_cases(("size", "remembered"), [(80, 1), (81, 0)])
+def test_long_status_lines_are_read_and_not_remembered(size: int, remembered: int) -> None:
+    http1_heads._status.cache_clear()
+    found = read_response(b"HTTP/1.1 204 %b" % (b"x" * (size - 13)), b"GET")
+    assert found is not None
+    assert found[0].data.reason == b"x" * (size - 13)
+    assert http1_heads._status.cache_info().currsize == remembered
 
 
 LINES = st.lists(

@@ -441,12 +441,12 @@ def test_which_clients_await_nothing(contexts: tuple[SSL.Context, SSL.Context]) 
     tunnel = Tunnel(contexts)
     tunnel.layer.child_layer = http.layer
     assert awaits_nothing(tunnel.layer)
-    assert not awaits_nothing(tunnel.inner)
+    assert awaits_nothing(tunnel.inner) is False
     tunnel.layer.tunnel_state = TunnelState.ESTABLISHING
-    assert not awaits_nothing(tunnel.layer)
+    assert awaits_nothing(tunnel.layer) is False
     tunnel.layer.tunnel_state = TunnelState.OPEN
     tunnel.layer.event_to_child = lambda event: iter(())
-    assert not awaits_nothing(tunnel.layer)
+    assert awaits_nothing(tunnel.layer) is False
     for change in (
         lambda one: setattr(one.layer, "_paused", object()),
         lambda one: setattr(one.layer, "replies", object()),
@@ -459,7 +459,7 @@ def test_which_clients_await_nothing(contexts: tuple[SSL.Context, SSL.Context]) 
     ):
         other = Http()
         change(other)
-        assert not awaits_nothing(other.layer)
+        assert awaits_nothing(other.layer) is False
 
 
 def test_an_undecided_layer_is_chosen_and_gets_the_data(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:

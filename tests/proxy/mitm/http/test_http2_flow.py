@@ -124,8 +124,13 @@ async def test_what_a_client_does_not_take_stays_with_the_origin(
         client.close()
 
 
+_SHORT_PING = b"\0\0\1\6\0\0\0\0\0x"
+_GOODBYE = b"\0\0\x08\7\0\0\0\0\0" + bytes(8)
+
+
+@pytest.mark.parametrize("last", [b"", _SHORT_PING, _GOODBYE], ids=["away", "a short ping", "a goodbye"])
 async def test_a_client_that_goes_leaves_nothing_paused(
-    gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
+    last: bytes, gateway: Gateway, authority: trustme.CA, client_tls: ssl.SSLContext
 ) -> None:
     client_tls.set_alpn_protocols(["h2"])
     site = _Http1Site()
@@ -134,8 +139,12 @@ async def test_a_client_that_goes_leaves_nothing_paused(
         client.ask("GET", "/large")
         await _settled(site)
         assert PAUSED
-        client.close()
+        if last:
+            client._writer.write(last)
+        else:
+            client.close()
         await until(lambda: not PAUSED)
+        client.close()
 
 
 async def _length(client: Http2Client, stream: int) -> int:

@@ -49,7 +49,7 @@ def test_what_is_a_websocket(
     request.data.method, request.data.http_version = method, version
     response = http.Response.make(101, b"", http.Headers(fields(ANSWERED, answered)))
     assert is_websocket_answer(request, response) is (right and method == b"GET" and version == b"HTTP/1.1"), why
-    assert not is_websocket_answer(None, response)
+    assert is_websocket_answer(None, response) is False
 
 
 def fields(usual: dict[str, str], changed: dict[str, str | None]) -> list[tuple[bytes, bytes]]:
@@ -60,7 +60,7 @@ def test_a_field_twice_is_not_right() -> None:
     for name in ("Upgrade", "Sec-WebSocket-Key", "Sec-WebSocket-Version"):
         request = http.Request.make("GET", "http://a.example/", b"", http.Headers(fields(ASKED, {})))
         request.headers.add(name, ASKED[name])
-        assert not is_websocket_answer(request, http.Response.make(101, b"", http.Headers(fields(ANSWERED, {}))))
+        assert is_websocket_answer(request, http.Response.make(101, b"", http.Headers(fields(ANSWERED, {})))) is False
 
 
 @asynccontextmanager

@@ -104,7 +104,7 @@ def _block(body: bytes, flags: int, number: int) -> bytes:
     """Returns the coded fields of a request that is one frame, `b""` for any other."""
     if flags == _HEAD_FLAGS:
         return body
-    if flags != _HEAD_FLAGS | frames.PRIORITY or len(body) <= _PRIORITY_BYTES:
+    if flags != _HEAD_FLAGS | frames.PRIORITY:
         return b""
     return body[_PRIORITY_BYTES:] if int.from_bytes(body[:4]) & 0x7FFFFFFF != number else b""
 

@@ -102,28 +102,22 @@ def open_window(connection: BufferedH2Connection, stream_id: int, body: bytes, s
 
 
 def _send_in_turns(connection: BufferedH2Connection, sent: list[bytes]) -> None:
-    """Does what `connection_window_updated` does."""
+    """Does what `connection_window_updated` does: its further passes find nothing that could be sent."""
     buffers = connection.stream_buffers
-    goes_on = True
-    while goes_on:
-        goes_on = False
-        for number in list(buffers):
-            buffers[number] = buffers.pop(number)  # to the end
-            if _send_waiting(connection, number, sent):
-                goes_on = True
-                if not connection.outbound_flow_control_window:
-                    return
+    for number in list(buffers):
+        if not connection.outbound_flow_control_window:
+            return
+        buffers[number] = buffers.pop(number)  # to the end
+        _send_waiting(connection, number, sent)
 
 
-def _send_waiting(connection: BufferedH2Connection, number: int, sent: list[bytes]) -> bool:
+def _send_waiting(connection: BufferedH2Connection, number: int, sent: list[bytes]) -> None:
     """Does what `stream_window_updated` does."""
     stream = connection.streams.get(number)
     if stream is None or stream.state_machine.state not in _SENDING:
         connection.stream_buffers.pop(number, None)
-        return False
-    sends = False
+        return
     while (waiting := connection.stream_buffers.get(number)) and (room := _room(connection, stream)) > 0:
-        sends = True
         data, end = waiting.popleft()
         room = min(room, connection.max_outbound_frame_size)  # the client may have lowered it meanwhile
         if len(data) > room:
@@ -138,7 +132,6 @@ def _send_waiting(connection: BufferedH2Connection, number: int, sent: list[byte
             if number in connection.stream_trailers:
                 connection.send_headers(number, connection.stream_trailers.pop(number), end_stream=True)
         sent.append(connection.data_to_send())
-    return sends
 
 
 def give_back(connection: H2Connection, stream: H2Stream, size: int) -> bytes:

@@ -102,7 +102,7 @@ def raw(kind: int, flags: int, number: int, body: bytes) -> bytes:
 OK: Fields = [(b":status", b"200"), (b"content-type", b"text/plain"), (b"content-length", b"2")]
 
 
-def ask(path: bytes = b"/page", method: bytes = b"GET", *more: tuple[bytes, bytes], drop: bytes = b"") -> Fields:
+def ask(path: bytes = b"/page", method: bytes = b"GET", *more: tuple[bytes, bytes], drop: bytes | None = None) -> Fields:
     """Returns the fields of a request."""
     pseudo = [(b":method", method), (b":authority", b"a.example"), (b":scheme", b"https"), (b":path", path)]
     return [one for one in (*pseudo, (b"accept", b"text/html"), (b"user-agent", b"test"), *more) if one[0] != drop]

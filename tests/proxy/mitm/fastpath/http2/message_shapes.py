@@ -10,6 +10,7 @@ REQUESTS: dict[str, tuple[Fields, bool]] = {
     "credentials": (ask(b"/page", b"GET", (b"authorization", b"Basic YTpi")), True),
     "another-host": ([(b":authority", b"b.example:8443"), *ask(drop=b":authority")], True),
     "empty-value": (ask(b"/page", b"GET", (b"x-a", b"")), True),
+    "of-some-length": (ask(b"/page", b"GET", (b"x-a", b"a" * 600)), True),
     "long": (ask(b"/page", b"GET", (b"x-a", b"a" * 17_000)), False),
     "post": (ask(b"/page", b"POST"), False),
     "connect": (ask(b"/page", b"CONNECT"), False),

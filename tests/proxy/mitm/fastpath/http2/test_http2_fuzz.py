@@ -67,6 +67,7 @@ def scripted(acts: list[tuple[Any, ...]]) -> Script:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_both_ways_are_one(both_ways: BothWays) -> None:
     short = 0
 

@@ -1,11 +1,14 @@
 """Responses of HTTP/2: both ways say the same of each, and one that does not end as it should leaves nothing behind."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from mitmproxy import http
+from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 from gatewayfilter.proxy.master import LeanMaster
@@ -14,6 +17,7 @@ from gatewayfilter.proxy.mitm.fastpath.steps import behind
 from gatewayfilter.proxy.mitm.http import frame_budget
 from gatewayfilter.proxy.mitm.http.frame_budget import FrameBudget
 from gatewayfilter.proxy.mitm.http.http2_flow import PatientHttp2Client
+from gatewayfilter.proxy.mitm.http.http_stream import GatewayHttpStream
 from tests.proxy.mitm.fastpath.http2.frame_script import OK, BothWays, Http2Driver, Script, ask, raw, read
 from tests.proxy.mitm.fastpath.http2.message_shapes import RESPONSES
 
@@ -221,8 +225,8 @@ def test_windows_of_the_connection_open_no_stream_that_waits_for_its_own(
 ) -> None:
     looked: list[int] = []
 
-    def noting(look: Callable[..., bool]) -> Callable[..., bool]:
-        def note(connection: BufferedH2Connection, number: int, *sent: list[bytes]) -> bool:
+    def noting(look: Callable[..., bool | None]) -> Callable[..., bool | None]:
+        def note(connection: BufferedH2Connection, number: int, *sent: list[bytes]) -> bool | None:
             looked.append(number)
             return look(connection, number, *sent)
 
@@ -255,6 +259,30 @@ def test_no_frame_is_longer_than_the_client_takes_by_now(ways: tuple[asyncio.Run
     script.says("client", raw(8, 0, 3, (60_000).to_bytes(4)))
     sent = read(bytes(walked(*ways, script).sent[0]))
     assert [frame[1] for frame in sent if frame[0] == "data" and isinstance(frame[2], bytes) and len(frame[2]) > 16_384] == []
+
+
+def test_an_exchange_that_has_ended_leaves_nothing_for_the_collector(
+    runner: asyncio.Runner, masters: list[LeanMaster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[GatewayHttpStream]] = []
+    begin = GatewayHttpStream.__init__
+
+    def note(self: GatewayHttpStream, context: Context, number: int) -> None:
+        made.append(weakref.ref(self))
+        begin(self, context, number)
+
+    monkeypatch.setattr(GatewayHttpStream, "__init__", note)
+    script = Script.begun()
+    script.exchange(3)
+    script.exchange(5, answer=[(b":status", b"204")], body=b"")
+    script.says("client", script.client.head(7, ask()))
+    gc.disable()
+    try:
+        driver = walked(runner, masters[0], script)
+        assert [one() is None for one in made[-3:]] == [True, True, False], "the last one has not ended"
+    finally:
+        gc.enable()
+    assert driver.ends == []
 
 
 @pytest.mark.parametrize("name", RESPONSES)
