@@ -46,9 +46,11 @@ class UnreadableBatches:
             return None
         if fault.name() != "_BAD_COMPRESSION" or offset is None or offset < 0:
             return None
-        told, last = self._told.get(place, (-1, -1))
-        passed = last + 1 if told == offset else offset  # a batch of several may be told of by its first offset each time
-        if told != offset:
+        known = self._told.get(place)
+        if known is not None and known[0] == offset:  # a batch of several may be told of by its first offset each time
+            passed = known[1] + 1
+        else:
+            passed = offset
             _log.warning("%s of partition %d cannot be decompressed at offset %d: passed over", *place, offset)
         self._told[place] = offset, passed
         self._consumer.seek(TopicPartition(*place, passed + 1))

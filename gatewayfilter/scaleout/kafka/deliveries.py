@@ -43,7 +43,7 @@ class Deliveries:
     def room(self) -> int:
         """How many messages may be taken now."""
         with self._one:
-            if any(found.careful_until >= 0 for found in self._partitions.values()):
+            if any(found.careful_until for found in self._partitions.values()):
                 return 0 if self._in_work else 1
             oldest = {partition: found.next for partition, found in self._partitions.items()}
             for partition, offset in self._in_work:
@@ -66,7 +66,7 @@ class Deliveries:
             again: this process has begun there before and lives: that counts once.
         """
         begun = (int(note) if note.isascii() and note.isdecimal() and len(note) < 4 else 0) + (not again)
-        careful_until = offset + (SPAN + 1) * self._window if begun >= CAREFUL else -1
+        careful_until = offset + (SPAN + 1) * self._window if begun >= CAREFUL else 0
         with self._one:
             self._partitions[partition] = _Partition(offset, begun, offset, careful_until)
         return str(begun)
@@ -111,4 +111,4 @@ class Deliveries:
                 if found is not None:
                     found.committed, found.begun = offset, int(note)
                     if offset > found.careful_until:
-                        found.careful_until = -1
+                        found.careful_until = 0

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 DELIVERY_S: Final = 8.0
 """Longest wait for the acknowledgement of a message; then the call fails."""
-_QUEUED_KB: Final = 32_768
+_PRODUCER: Final = {
+    "client.id": "gatewayfilter",
+    "acks": "all",
+    "linger.ms": 20,
+    "reconnect.backoff.max.ms": 1_000,
+    "batch.num.messages": 10_000,
+    "compression.type": "lz4",
+    "queue.buffering.max.kbytes": 32_768,
+}
 quiet = logging.getLogger("gatewayfilter.librdkafka")
 quiet.setLevel(logging.CRITICAL)  # callers log an outage in one line
 
@@ -39,18 +47,8 @@ class KafkaSender:
     """
 
     def __init__(self, brokers: str, properties: Mapping[str, str], delivery_s: float = DELIVERY_S) -> None:
-        self._properties = {
-            "bootstrap.servers": brokers,
-            "client.id": "gatewayfilter",
-            "acks": "all",
-            "linger.ms": 20,
-            "reconnect.backoff.max.ms": 1_000,
-            "batch.num.messages": 10_000,
-            "compression.type": "lz4",
-            "queue.buffering.max.kbytes": _QUEUED_KB,
-            "message.timeout.ms": int(delivery_s * 1000),
-            **properties,
-        }
+        given = {"bootstrap.servers": brokers, "message.timeout.ms": int(delivery_s * 1000)}
+        self._properties = {**_PRODUCER, **given, **properties}
         self._delivery_s = delivery_s
         self._producer: Producer | None = None
         self._fault = ""

@@ -29,7 +29,7 @@ class OperationLimit(threading.local):
         self._clock = clock
         self._most_bytes = most_bytes
         self._until: float | None = None
-        self._bytes = 0
+        self._bytes = most_bytes
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:

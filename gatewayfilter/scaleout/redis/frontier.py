@@ -221,7 +221,7 @@ class RedisFrontier:
             offer.task,
             offer.depth,
             _NO_SLOT if slot < 0 else f"{slot:04x}",
-            limit * min(1.0, USUAL_LENGTH / max(1, len(offer.url))),
+            limit * (USUAL_LENGTH / max(USUAL_LENGTH, len(offer.url))),
         )
 
     def _give_back(

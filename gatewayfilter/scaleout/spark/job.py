@@ -264,18 +264,12 @@ def decide_partition(
     yield _aligned(pa.RecordBatch.from_arrays(list(hidden.values()), list(hidden)), _OUTPUT)
 
 
+@dataclass(frozen=True, slots=True)
 class _Sent:
     """A broadcast snapshot, equal to others by its version."""
 
-    def __init__(self, sent: Broadcast[bytes], version: str) -> None:
-        self.sent = sent
-        self.version = version
-
-    def __hash__(self) -> int:
-        return hash(self.version)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sent) and other.version == self.version
+    sent: Broadcast[bytes] = field(compare=False)
+    version: str
 
 
 @lru_cache(maxsize=2)

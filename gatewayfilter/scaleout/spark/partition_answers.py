@@ -115,7 +115,7 @@ class _Partition:
         read = self._answering.reader.read(values)
         decided = decide_batch(read.batch, self._rules)
         known = len(decided.verdicts)
-        rows = np.asarray(read.rows, np.int64) if len(read.rows) < len(values) else np.arange(len(values))  # they ascend
+        rows = np.asarray(read.rows, np.int64) if len(read.rows) != len(values) else np.arange(len(values))  # they ascend
         answered = np.flatnonzero(decided.numbers < known) if decided.faults else np.arange(len(rows))
         letters, records = [], None
         if wanted.output_topic:
@@ -123,7 +123,7 @@ class _Partition:
             letters = [letter for run in spliced.runs() for letter in run]
         if wanted.folder:
             columns = [
-                keys_of(places, rows if len(rows) < len(values) else None),
+                keys_of(places, rows if len(rows) != len(values) else None),
                 *read.batch.select(RECORD.names).columns,
                 *decided.dictionaries(version),
             ]

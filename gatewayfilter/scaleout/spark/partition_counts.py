@@ -32,6 +32,9 @@ COUNT: Final = pa.schema(
 )
 """The columns of files of counts."""
 
+_FIRST_ROOM: Final = 1_024
+"""Places that there is room for at first: few partitions need more."""
+
 
 class PartitionCounts:
     """Counts by window, dimension and value; as many as the records of a partition have.
@@ -44,7 +47,7 @@ class PartitionCounts:
         self._window_s = window_s
         number = count()
         self._places: defaultdict[tuple[int, str], defaultdict[Key, int]] = defaultdict(lambda: defaultdict(number.__next__))
-        self._sums = np.zeros((2, 1024), np.int64)
+        self._sums = np.zeros((2, _FIRST_ROOM), np.int64)
         """Records and blocked ones of each place."""
 
     def add(self, batch: pa.RecordBatch, decided: Decided, now: float) -> None:

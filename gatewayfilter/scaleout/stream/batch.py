@@ -220,7 +220,7 @@ def decide_batch(batch: pa.RecordBatch, rules: RuleSet) -> Decided:
 def _values[T](batch: pa.RecordBatch, name: str, read: Callable[[str | None], T]) -> Column[T]:
     """Returns a column whose values are read once each."""
     place = batch.schema.get_field_index(name)
-    encoded = None if place < 0 else batch.column(place)
+    encoded = None if place == -1 else batch.column(place)
     if encoded is None or not (pa.types.is_dictionary(encoded.type) and pa.types.is_string(encoded.type.value_type)):
         encoded = _texts(batch, name).dictionary_encode(null_encoding="encode")
     values = [read(text) for text in encoded.dictionary.to_pylist()]
@@ -228,13 +228,13 @@ def _values[T](batch: pa.RecordBatch, name: str, read: Callable[[str | None], T]
     if indices.null_count or not values:
         values.append(read(None))
         indices = indices.fill_null(len(values) - 1)
-    return Column(indices.to_numpy().astype(np.int32, copy=False), values)
+    return Column(np.asarray(indices.to_numpy(), np.int32), values)
 
 
 def _texts(batch: pa.RecordBatch, name: str) -> Any:
     """Returns a column of texts; one that is not there has no values."""
     place = batch.schema.get_field_index(name)
-    if place < 0:
+    if place == -1:
         return pa.nulls(batch.num_rows, pa.string())
     column = batch.column(place)
     if pa.types.is_dictionary(column.type):

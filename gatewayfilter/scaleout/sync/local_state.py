@@ -48,7 +48,7 @@ class LocalState:
         self._feed = feed
         self._sources = sources
         self._publish = publish
-        self._seq = -1
+        self._seq: int | None = None
         self._folder = folder
         self._looks: dict[str, int] = {}
 
@@ -58,12 +58,12 @@ class LocalState:
         Raises:
             StoreError: the database refuses.
         """
-        changed = self._seq < 0
-        if changed:
-            self._seq = self._feed.last_seq()
-        while changes := self._feed.read(self._seq, _PAGE):
+        changed = self._seq is None
+        seq = self._feed.last_seq() if self._seq is None else self._seq
+        while changes := self._feed.read(seq, _PAGE):
             changed |= any(change.kind in _OURS for change in changes)
-            self._seq = changes[-1].seq
+            seq = changes[-1].seq
+        self._seq = seq
         looks = self._look_at_sources()
         changed |= looks != self._looks
         self._looks = looks

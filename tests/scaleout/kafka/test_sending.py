@@ -102,7 +102,9 @@ def test_what_is_not_acknowledged_is_told_and_the_connection_given_up(made: list
         made[-1].raises = [error]
         with pytest.raises(sender_module.KafkaAwayError, match=why):
             sender.send("t", LETTERS)
+        assert made[-1].purges == 1
         sender.send("t", LETTERS)
+        assert made[-1].purges == 0
     with pytest.raises(ConfigError, match=r"^Kafka: no such property$"):
         sender_module.KafkaSender("b:1", {"wrong": "1"}).send("t", LETTERS)
 

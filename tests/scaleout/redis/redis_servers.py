@@ -1,10 +1,9 @@
 """Redis servers of the tests' own, on loopback with free ports: gone with their context."""
 
 import shutil
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 from redis import Redis, RedisError
 from redis.exceptions import RedisClusterException
 
-HOST = "127.0.0.1"
+from tests.e2e.e2e_gateway import MOST_STALLED_S, stalled_s
+from tests.held_ports import HOST, hold_port, port_of
 
 
 def why_not() -> str:
@@ -20,20 +20,21 @@ def why_not() -> str:
     return "" if shutil.which("redis-server") else "no redis-server on this machine"
 
 
-def free_ports(count: int) -> list[int]:
-    """Free ports whose cluster bus port (10,000 above) is free, too."""
+def held_ports(stack: ExitStack, count: int) -> list[int]:
+    """Returns ports that are held until the end of the stack; a server may listen on them and on its bus port, 10,000 above."""
     ports: list[int] = []
     while len(ports) < count:
-        with ExitStack() as stack:
+        with ExitStack() as tried:
             try:
-                first = stack.enter_context(socket.create_server((HOST, 0)))
-                port = first.getsockname()[1]
-                if port > 55_000 or port in ports:
-                    continue
-                stack.enter_context(socket.create_server((HOST, port + 10_000)))
+                port = port_of(first := tried.enter_context(hold_port()))
+                bus = tried.enter_context(hold_port(port + 10_000)) if port <= 55_000 else None
             except OSError:
                 continue
-            ports.append(port)
+            if bus is not None:
+                tried.pop_all()
+                stack.enter_context(first)
+                stack.enter_context(bus)
+                ports.append(port)
     return ports
 
 
@@ -88,20 +89,19 @@ def _start(port: int, folder: Path, options: tuple[str, ...]) -> "subprocess.Pop
 def server(folder: Path, port: int = 0, *options: str) -> Iterator[Server]:
     """Runs one server."""
     folder.mkdir(parents=True, exist_ok=True)
-    port = port or free_ports(1)[0]
-    running = Server(port, folder, options, _start(port, folder, options))
-    try:
+    with ExitStack() as stack:
+        port = port or held_ports(stack, 1)[0]
+        running = Server(port, folder, options, _start(port, folder, options))
+        stack.callback(running.kill)
         yield running
-    finally:
-        running.kill()
 
 
 @contextmanager
 def cluster(folder: Path, masters: int = 3, *, replicas: bool = True) -> Iterator[list[Server]]:
     """Runs a cluster, masters first; each has one replica unless without."""
-    ports = free_ports(masters * (2 if replicas else 1))
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--appendonly", "yes", "--appendfsync", "no")
     with ExitStack() as stack:
+        ports = held_ports(stack, masters * (2 if replicas else 1))
         servers = [stack.enter_context(server(folder / str(port), port, *options)) for port in ports]
         addresses = [f"{HOST}:{port}" for port in ports]
         command = ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"]
@@ -126,11 +126,39 @@ def _wait_for_cluster(servers: list[Server], masters: int, *, replicas: bool) ->
                 one.client().info("replication")["role"] == "slave" for one in servers
             ) == (masters if replicas else 0)
         except (RedisError, RedisClusterException):
+            time.sleep(0.1)
             continue
         if synced and states == ["ok"] * len(servers):
             return
         time.sleep(0.1)
     raise AssertionError("the cluster does not come up")
+
+
+def masters_of(servers: list[Server]) -> list[Server]:
+    """Returns those that are masters now: on a busy machine replicas may have taken one for dead."""
+    return [one for one in servers if one.client().info("replication")["role"] == "master"]
+
+
+def wait_for_replicas(masters: list[Server]) -> None:
+    """Waits until the replicas of masters have acknowledged all that was written so far."""
+    until = time.monotonic() + 20
+    for master in masters:
+        with master.client() as client:
+            written = client.info("replication")["master_repl_offset"]
+            while time.monotonic() < until:
+                told = client.info("replication")
+                replicas = [told[f"slave{number}"] for number in range(told["connected_slaves"])]
+                if replicas and all(one["offset"] >= written for one in replicas):
+                    break
+                time.sleep(0.05)
+            else:
+                raise AssertionError("the replicas lag")
+
+
+def quiet_clock() -> Callable[[], float]:
+    """Returns what tells the seconds from now on, without those in which a busy machine had no CPU for all that was to run."""
+    began, stalled_before = time.monotonic(), stalled_s()
+    return lambda: time.monotonic() - began - min(stalled_s() - stalled_before, MOST_STALLED_S)
 
 
 def cluster_url(servers: list[Server]) -> str:

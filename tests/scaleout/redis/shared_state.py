@@ -17,6 +17,7 @@ CODEC = ValueCodec(b"k" * 32)
 
 
 def connection_to(server: Server, timeout_s: float = 2.0) -> RedisConnection:
+    """A connection that waits for a busy machine; to a server that is gone it is refused at once."""
     return RedisConnection(server.url, timeout_s, CircuitBreaker("Redis", "alone"))
 
 

@@ -211,6 +211,16 @@ def test_numbers_of_a_value_are_bounded() -> None:
         assert value[18:HEAD_BYTES] == head
 
 
+@pytest.mark.parametrize("answers", [[], [b"\x91\xa0", b"\x91\xa0"]])
+def test_a_server_that_gives_another_number_of_answers_is_no_miss(answers: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers()
+    cache, counters = over(servers)
+    monkeypatch.setattr(servers.nodes[0], "execute", lambda: answers)
+    with pytest.raises(ValueError, match="zip"):
+        cache.find_all([content(1)], 1.0)
+    assert counters["cache_misses"] == 0
+
+
 def test_texts_of_an_answer_have_the_three_heads_of_messagepack() -> None:
     for size in (0, 31, 32, 255, 256, 65_535):
         text = b"x" * size
@@ -219,6 +229,9 @@ def test_texts_of_an_answer_have_the_three_heads_of_messagepack() -> None:
         heads += [bytes([0xA0 | size])] if size < 32 else []
         for head in heads:
             assert list(fingerprint_cache._values(b"\x91" + head + text, 1)) == [text]
+    for count in (0, 1, 15, 16, 17, 2_000):
+        texts = [b"%d" % number for number in range(count)]
+        assert list(fingerprint_cache._values(_packed(texts), count)) == texts
     for mark in (0x9F, 0xC0, 0xD8, 0xDB):
         with pytest.raises(ValueError, match="no text"):
             list(fingerprint_cache._values(bytes([0x91, mark]) + b"x" * 40, 1))

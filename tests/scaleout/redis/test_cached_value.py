@@ -55,7 +55,7 @@ def test_any_changed_byte_of_what_never_changes_is_noticed(judge: str, kind: byt
 
 def test_keys_are_hexadecimal_and_apart_by_secret_and_kind() -> None:
     assert key_of(CODEC.space, CONTENT) == f"gf:{{2b}}:{CODEC.space}:p:{'6b' * 16}"
-    assert ValueCodec(b"x" * 32).space != CODEC.space
+    assert ValueCodec(b"x" * 32).space == "34981d6f" != CODEC.space, "as of releases before"
     image = ContentId(ContentKind.IMAGE, CONTENT.digest, bytes(16))
     assert key_of(CODEC.space, image) != key_of(CODEC.space, CONTENT)
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,10 +13,21 @@ from gatewayfilter.scaleout.redis.cached_fingerprints import CachedFingerprints
 from gatewayfilter.scaleout.redis.cached_value import ValueCodec, key_of
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
 from gatewayfilter.scaleout.redis.connection import RedisConnection
+from gatewayfilter.scaleout.redis.deadline import BoundedSocket
 from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
-from tests.scaleout.redis.redis_servers import Server, cluster, cluster_url, server, why_not
+from tests.e2e.e2e_gateway import until
+from tests.scaleout.redis.redis_servers import (
+    Server,
+    cluster,
+    cluster_url,
+    masters_of,
+    quiet_clock,
+    server,
+    wait_for_replicas,
+    why_not,
+)
 
 pytestmark = [pytest.mark.services, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -37,11 +48,11 @@ def fingerprint(number: int = 0, said: Classification = HARMFUL, judge: str = ""
 class Machine:
     """A machine with a database of its own and the shared cache."""
 
-    def __init__(self, folder: Path, url: str, timeout_s: float = 0.25) -> None:
+    def __init__(self, folder: Path, url: str, timeout_s: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
         folder.mkdir()
         self.counters = Counters()
         self.store = Store.open(f"sqlite:///{folder / 'own.sqlite3'}")
-        self.connection = RedisConnection(url, timeout_s, CircuitBreaker("the cache", "alone"))
+        self.connection = RedisConnection(url, timeout_s, CircuitBreaker("the cache", "alone", clock))
         self.cache = RedisFingerprintCache(self.connection, CODEC, self.counters)
         self.fingerprints = CachedFingerprints(self.store.fingerprints, self.cache, self.counters, lambda: NOW)
 
@@ -164,23 +175,38 @@ def test_an_outage_degrades_to_the_database_and_ends_by_itself(tmp_path: Path, c
         assert one.counters["cache_away"] == 50
         assert len([record for record in caplog.records if "does not answer" in record.message]) == 1
         redis.start_again()
-        until = time.monotonic() + 10
-        while one.cache.is_away and time.monotonic() < until:
+        limit = time.monotonic() + 10
+        while redis.client().get(key_of(CODEC.space, content(2))) is None:  # what was written meanwhile comes later
+            assert time.monotonic() < limit
             one.fingerprints.find(content(9), NOW)
             time.sleep(0.05)
-        assert redis.client().get(key_of(CODEC.space, content(2))) is not None, "what was written meanwhile comes later"
         assert "answers again" in caplog.text
 
 
-def test_a_slow_server_costs_its_bound_once(redis: Server, tmp_path: Path) -> None:
-    with closing(Machine(tmp_path / "a", redis.url, 0.2)) as one:
+def test_a_slow_server_costs_its_bound_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The longest waits for it are added up: how long a busy machine takes for all else says nothing of it."""
+    now, waits = 0.0, list[float]()
+    arm = BoundedSocket._arm
+
+    def meets() -> bool:
+        nonlocal now
+        now += 10.0  # who failed may try again
         one.fingerprints.find(content(), NOW)
-        redis.client().execute_command("CLIENT", "PAUSE", "3000", "ALL")
-        begun = time.monotonic()
+        return not one.cache.is_away
+
+    def noted(waiting: BoundedSocket) -> None:
+        arm(waiting)
+        waits.append(waiting.gettimeout())
+
+    with server(tmp_path / "redis") as redis, closing(Machine(tmp_path / "a", redis.url, 0.2, lambda: now)) as one:
+        until("an answer", meets)
+        away = one.counters["cache_away"]
+        redis.client().execute_command("CLIENT", "PAUSE", "60000", "ALL")
+        monkeypatch.setattr(BoundedSocket, "_arm", noted)
         for number in range(100):
             assert one.fingerprints.find(content(number), NOW) is None
-        assert time.monotonic() - begun < 1.0
-    time.sleep(2.5)
+    assert 0 < sum(waits) < 1.0
+    assert one.counters["cache_away"] == away + 100
 
 
 def test_a_wrong_password_is_told_without_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -192,17 +218,19 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path, caplog: pytest.LogC
     assert "hush" not in caplog.text
 
 
+@pytest.mark.timeout(300)
 def test_a_cluster_loses_no_value_with_a_master(tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster") as servers, closing(Machine(tmp_path / "a", cluster_url(servers), 1.0)) as one:
         one.cache.put_all([fingerprint(number) for number in range(1000)], NOW)
         assert len(one.cache.find_all([content(number) for number in range(1000)], NOW)) == 1000
-        assert all(server.client().dbsize() > 100 for server in servers[:3])
-        time.sleep(0.3)  # replicas lag by less
-        servers[0].kill()
-        begun, found = time.monotonic(), 0
-        while found < 1000 and time.monotonic() - begun < 20:
-            asked = time.monotonic()
-            found = len(one.fingerprints.find_all([content(number) for number in range(1000)], NOW + 10 * (asked - begun)))
-            assert time.monotonic() - asked < 8
+        masters = masters_of(servers)
+        assert all(server.client().dbsize() > 100 for server in masters)
+        wait_for_replicas(masters)
+        masters[0].kill()
+        begun, found, spent_s = time.monotonic(), 0, quiet_clock()
+        while found < 1000 and spent_s() < 20:
+            now, asking_s = NOW + 10 * (time.monotonic() - begun), quiet_clock()
+            found = len(one.fingerprints.find_all([content(number) for number in range(1000)], now))
+            assert asking_s() < 8
             time.sleep(0.05)
         assert found == 1000

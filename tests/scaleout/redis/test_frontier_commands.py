@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
 from redis.exceptions import NoScriptError
 
 from gatewayfilter.interfaces import CrawlRequest, Lease, Priority, QueuedUrl, QueueState
@@ -169,6 +170,15 @@ def test_counts_and_the_oldest_that_waits() -> None:
     assert queue.waiting(800.25) == (7, 800.25)
     assert queue.waiting(800.0) == (7, None), "it is not due yet"
     assert queue.waiting(NOW) == (7, None)
+
+
+def test_an_answer_with_other_counts_is_none() -> None:
+    queue, _ = frontier(STATS=[[b"7", b"6", b"5", b"4"]])
+    with pytest.raises(ValueError, match="zip"):
+        queue.stats(NOW)
+    server = Server(hmget=[[b"1"]])
+    with pytest.raises(ValueError, match="zip"):
+        RedisSharedState(cast("Any", server), "s").values(["a", "b"])
 
 
 def test_pages_end_where_there_are_no_more_rows() -> None:

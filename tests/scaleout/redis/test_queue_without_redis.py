@@ -193,7 +193,7 @@ def test_members_of_before_an_outage_count_as_alive_for_a_while() -> None:
     assert crawlers.alive(1.0) == ["own"], "of a process that has not met Redis"
     crawlers.beat("own", 1.0)
     assert own.taken() == [("alive", 1.0), ("beat", "own", 1.0)]
-    assert not crawlers.leave("own")
+    assert crawlers.leave("own") is False
     shared.is_away = False
     assert crawlers.alive(2.0) == ["a", "b"]
     crawlers.beat("a", 2.0)
@@ -213,6 +213,14 @@ def test_members_of_before_an_outage_count_as_alive_for_a_while() -> None:
     now[0] = 215.0
     assert crawlers.alive(4.0) == ["d"]
     assert crawlers.alive(4.0) == ["d"]
+
+
+def test_without_an_outage_those_that_are_gone_do_not_count() -> None:
+    shared = Side(alive=["a", "b"])
+    crawlers = SharedCrawlers(cast("Any", shared), cast("Any", Side()), lambda: 1.0)
+    assert crawlers.alive(1.0) == ["a", "b"]
+    shared.answers["alive"] = ["c"]
+    assert crawlers.alive(1.0) == ["c"]
 
 
 def test_holds_of_before_are_shown_and_ended() -> None:

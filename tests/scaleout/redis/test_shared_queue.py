@@ -16,7 +16,16 @@ from gatewayfilter.scaleout.redis.frontier import RedisFrontier
 from gatewayfilter.scaleout.redis.shared_queue import SharedCrawlers, SharedQueue
 from gatewayfilter.store import Store
 from gatewayfilter.telemetry import Counters
-from tests.scaleout.redis.redis_servers import Server, cluster, cluster_url, server, why_not
+from tests.scaleout.redis.redis_servers import (
+    Server,
+    cluster,
+    cluster_url,
+    masters_of,
+    quiet_clock,
+    server,
+    wait_for_replicas,
+    why_not,
+)
 from tests.scaleout.redis.shared_state import connection_to
 
 pytestmark = [pytest.mark.services, pytest.mark.skipif(bool(why_not()), reason=why_not())]
@@ -37,19 +46,17 @@ def test_clocks_that_differ_by_minutes_change_no_lease(redis: Server) -> None:
     behind = RedisFrontier(connection_to(redis), clock=lambda: time.time() - AHEAD_S)
     now = time.time()
     right.add([CrawlRequest(A), CrawlRequest(B)], now)
-    (lease,) = right.lease(1, 2.0, now)
+    (lease,) = right.lease(1, 5.0, now)
     assert [found.url for found in ahead.lease(9, 60.0, now + AHEAD_S)] == [B], "the first one is leased still"
     assert behind.lease(9, 60.0, now - AHEAD_S) == []
     assert right.extend(lease, 1.0)
-    time.sleep(2.1)
-    (again,) = behind.lease(9, 60.0, time.time() - AHEAD_S)
+    (again,) = _until(lambda: behind.lease(9, 60.0, time.time() - AHEAD_S))
     assert (again.url, again.attempts) == (A, 2)
     assert not right.extend(lease, 1.0)
     assert not right.done(lease)
-    assert behind.retry(again, time.time() - AHEAD_S + 1.0, "busy", counted=False)
+    assert behind.retry(again, time.time() - AHEAD_S + 4.0, "busy", counted=False)
     assert ahead.lease(9, 60.0, time.time() + AHEAD_S) == []
-    time.sleep(1.1)
-    (third,) = ahead.lease(9, 60.0, time.time() + AHEAD_S)
+    (third,) = _until(lambda: ahead.lease(9, 60.0, time.time() + AHEAD_S))
     assert ahead.done(third, rest_until=time.time() + AHEAD_S + 60)
     assert right.add([CrawlRequest(A)], time.time()) == 0
 
@@ -60,9 +67,9 @@ def test_heartbeats_run_by_the_clock_of_the_server(redis: Server) -> None:
     right.beat("one", time.time())
     ahead.beat("two", time.time() + AHEAD_S)
     assert right.alive(time.time() - 5) == ahead.alive(time.time() + AHEAD_S - 5) == ["one", "two"]
-    time.sleep(1.1)
+    time.sleep(4.1)
     right.beat("one", time.time())
-    assert ahead.alive(time.time() + AHEAD_S - 1) == ["one"]
+    assert ahead.alive(time.time() + AHEAD_S - 4) == ["one"]
     assert right.leave("two")
     assert not right.leave("two")
 
@@ -72,7 +79,7 @@ def test_an_outage_degrades_to_the_machines_own_queue_and_nothing_is_lost(
 ) -> None:
     counters = Counters()
     with server(tmp_path / "redis", 0, "--appendonly", "yes", "--appendfsync", "always") as redis:
-        connection = connection_to(redis, 0.5)
+        connection = connection_to(redis)
         queue = SharedQueue(RedisFrontier(connection), own.frontier, counters)
         crawlers = SharedCrawlers(RedisCrawlers(connection), own.crawlers)
         crawlers.beat("one", time.time())
@@ -106,47 +113,47 @@ def test_an_outage_degrades_to_the_machines_own_queue_and_nothing_is_lost(
     assert "hush" not in caplog.text
 
 
+@pytest.mark.timeout(300)
 def test_a_master_that_is_killed_loses_nothing_that_was_acknowledged(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     with cluster(tmp_path / "cluster") as servers:
         connection = RedisConnection(cluster_url(servers), 1.0, CircuitBreaker("the queue", "alone"))
         frontier = RedisFrontier(connection)
-        master = _master_of_the_queue(servers, frontier)
         acknowledged: set[str] = set()
         done: set[str] = set()
-        begun = time.monotonic()
-        killed = back = 0.0
+        unanswered: set[str] = set()  # the server may have done them, though no answer came in time
+        spent_s = quiet_clock()
+        killed = back = away_s = 0.0
         for number in range(100_000):
             url = f"http://s{number % 50}.example/{number}"
             try:
                 frontier.add([CrawlRequest(url)], time.time())
                 acknowledged.add(url)
-                if number % 3 == 0 and (leases := frontier.lease(1, 600.0, time.time())) and frontier.done(leases[0]):
-                    done.add(leases[0].url)
+                if number % 3 == 0 and (leases := frontier.lease(1, 600.0, time.time())):
+                    unanswered.add(leases[0].url)
+                    if frontier.done(leases[0]):
+                        done.add(leases[0].url)
+                    unanswered.remove(leases[0].url)
             except RedisAwayError:
                 time.sleep(0.02)
                 continue
-            if not killed and len(acknowledged) == 300:
-                time.sleep(0.2)
+            if not killed and len(acknowledged) >= 300:
+                master = next(one for one in masters_of(servers) if one.client().dbsize())
+                wait_for_replicas([master])
                 master.kill()
-                killed = time.monotonic()
+                killed, away_for_s = time.monotonic(), quiet_clock()
             elif killed and not back:
-                back = time.monotonic()
+                back, away_s = time.monotonic(), away_for_s()
             if back and len(acknowledged) >= 400:
                 break
-            assert time.monotonic() - begun < 40, "the queue did not come back"
+            assert spent_s() < 40, "the queue did not come back"
         left = {row.url for row in frontier.show(10_000)}
-        assert acknowledged - left - done == set()
+        assert acknowledged - left - done - unanswered == set()
         words = "Redis master of the queue (cluster-node-timeout 1 s) | the queue takes and gives URLs"
         record_property("recovery", f"{words} | {back - killed:.1f}")
-        assert back - killed < 20
+        assert away_s < 20
         connection.close()
-
-
-def _master_of_the_queue(servers: list[Server], frontier: RedisFrontier) -> Server:
-    frontier.add([CrawlRequest(A)], time.time())
-    return next(one for one in servers[:3] if one.client().dbsize())
 
 
 def _until(read: Callable[[], list[Lease]]) -> list[Lease]:

@@ -20,7 +20,8 @@ from gatewayfilter.engine.snapshot.folder import SnapshotFolder
 from gatewayfilter.engine.snapshot.reader import SnapshotBuilder
 from gatewayfilter.errors import GatewayFilterError
 from gatewayfilter.model import Source
-from tests.scaleout.stream.kafka_broker import KafkaBroker, free_port, services_folder
+from tests.held_ports import hold_port, port_of
+from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
 
 kafka = pytest.importorskip("confluent_kafka")
 kafka_admin = pytest.importorskip("confluent_kafka.admin")
@@ -115,8 +116,8 @@ def test_a_killed_driver_loses_nothing_and_counts_nothing_twice(
 def test_a_task_without_a_broker_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library tells of the outage again and again: that is no progress."""
     monkeypatch.setattr(offset_ranges, "SILENT_S", 1.0)
-    with pytest.raises(GatewayFilterError, match="no broker"):
-        list(offset_ranges.read_range(f"127.0.0.1:{free_port()}", offset_ranges.OffsetRange("ranges", 1, 0, 5)))
+    with hold_port() as nobody, pytest.raises(GatewayFilterError, match="no broker"):
+        list(offset_ranges.read_range(f"127.0.0.1:{port_of(nobody)}", offset_ranges.OffsetRange("ranges", 1, 0, 5)))
 
 
 def test_an_end_that_the_broker_does_not_tell_of_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +139,7 @@ def test_an_end_that_the_broker_does_not_tell_of_yet_is_waited_for(monkeypatch: 
     late.start()
     assert read(12) == [*range(5, 12)]
     late.join()
-    monkeypatch.setattr(offset_ranges, "SILENT_S", 2.0)
+    monkeypatch.setattr(offset_ranges, "SILENT_S", 5.0)
     with pytest.raises(GatewayFilterError, match="end of partition"):
         read(13)
 
@@ -198,12 +199,8 @@ def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
     _send(broker, [json.dumps({"url": url, "time": 60.0}).encode() for url in urls], "executor-in")
     job = _job(broker, tmp_path, topic="executor-in", master="local-cluster[2,1,1024]", most=PER_BATCH)
     try:
-        _until(lambda: len(_batches(tmp_path)) >= 2, tmp_path, job)
-        executors = [
-            one for one in psutil.Process(job.pid).children(recursive=True) if "CoarseGrainedExecutorBackend" in _command(one)
-        ]
-        assert len(executors) == 2
-        executors[0].kill()
+        _until(lambda: len(_batches(tmp_path)) >= 2 and len(_executors(job)) == 2, tmp_path, job)
+        _executors(job)[0].kill()
         killed, before = time.monotonic(), len(_batches(tmp_path))
         _until(lambda: len(_batches(tmp_path)) >= before + 2, tmp_path, job)  # one may have been under way without it
         words = "Spark executor, one of two | the second micro-batch after it is committed"
@@ -220,6 +217,10 @@ def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
     assert len(numbers) >= 2 * PER_BATCH
     counts = [row for name in committed for row in _rows(tmp_path, f"counts/{name}")]
     assert sum(row["records"] for row in counts if row["dimension"] == "host") == len(numbers)
+
+
+def _executors(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return [one for one in psutil.Process(job.pid).children(recursive=True) if "CoarseGrainedExecutorBackend" in _command(one)]
 
 
 def _command(process: psutil.Process) -> str:

@@ -44,7 +44,8 @@ class Query:
         self.ends = list(ends)
         self.calls: list[str] = []
 
-    def awaitTermination(self, _: int) -> bool:  # noqa: N802  Spark's name, as below
+    def awaitTermination(self, seconds: int) -> bool:  # noqa: N802  Spark's name, as below
+        assert seconds == 1, "a signal is noticed soon"
         end = self.ends.pop(0)
         if isinstance(end, Exception):
             raise end
@@ -92,9 +93,9 @@ def served(
 
 def test_a_job_that_fails_is_started_again_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing() -> Query:
-        return Query(pyspark_errors.PySparkException("why\nmore"))
+        return Query(pyspark_errors.PySparkException("why" + "x" * 600 + "\nmore"))
 
-    with pytest.raises(GatewayFilterError, match=r"^the Spark job ended: why$"):
+    with pytest.raises(GatewayFilterError, match=r"^the Spark job ended: whyx{497}$"):
         served(monkeypatch, [failing() for _ in range(3)], [0.0] * 9)
     ended = Query(False, True)
     event, handlers = served(monkeypatch, [failing(), failing(), ended], [0.0] * 9)

@@ -144,6 +144,7 @@ def test_spark_reads_and_writes_where_workers_cannot(
     answered = Chain()
     plan: Any = Chain(mapInArrow=answered)
     plan.ranges = None if reason == "plan" else [ONE]
+    assert job._work_here(plan, 7) is False
     job.decide(plan, 7)
     assert answered.names() == ["persist", "unpersist"], "decided once, written to two places"
     assert (written, sent) == ([(answered, 7)], [answered])
@@ -191,7 +192,8 @@ def _blob() -> bytes:
 
 
 def test_a_task_answers_its_ranges_by_rules_that_are_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_module, "set_up_process", lambda: None)
+    set_up: list[bool] = []
+    monkeypatch.setattr(job_module, "set_up_process", lambda: set_up.append(True))
     monkeypatch.setattr(job_module, "read_range", lambda brokers, wanted: (brokers, wanted))
     asked: list[tuple[Any, ...]] = []
 
@@ -207,10 +209,12 @@ def test_a_task_answers_its_ranges_by_rules_that_are_opened_once(monkeypatch: py
     assert [asked[0][part] for part in (0, 2, 3)] == [("b:1", "second"), "wanted", 1]
     assert [rules.version for _, rules, _, _ in asked] == ["v9"] * 6 + ["v8"] * 3
     assert len({id(rules) for _, rules, _, _ in asked}) == 2
+    assert len(set_up) == 3
 
 
 def test_messages_become_rows_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_module, "set_up_process", lambda: None)
+    set_up: list[bool] = []
+    monkeypatch.setattr(job_module, "set_up_process", lambda: set_up.append(True))
     values = [b"{", b'{"url": "http://bad.test/"}', None, b"http://x/", b'{"url": "http://a.test/"}']
     places = {"topic": ["in"] * 5, "partition": [3] * 5, "offset": [7, 8, 9, 10, 11]}
     batch = pa.RecordBatch.from_pydict({**places, "value": pa.array(values, pa.binary())})
@@ -222,6 +226,7 @@ def test_messages_become_rows_with_keys(monkeypatch: pytest.MonkeyPatch) -> None
         found = job_module.decide_partition(Sent(_blob()), "v-messages", (), 0, iter([some]))
         rows = [(row["key"], row["url"], row["part"]) for part in found for row in part.to_pylist()]
         assert rows == [(keys.key(row).decode(), url, part) for row, url, part in wanted]
+    assert len(set_up) == 2
 
 
 class Files:
@@ -291,3 +296,65 @@ def test_rows_are_moved_into_place_and_an_empty_part_has_its_columns() -> None:
     files.can_rename = False
     with pytest.raises(OSError, match="cannot be moved to /out/records/batch=4"):
         folder.write(answered, 4)
+
+
+def test_counts_are_added_up_into_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    files, answered, functions = Files(), Chain(), Chain()
+    answered.__dict__["schema"] = "schema"
+    monkeypatch.setattr(output_folder, "F", functions)
+    files.present = {f"/out/_work/batch=4/part={part}" for part in ("records", "dead", "counts")}
+    output_folder.OutputFolder(files.spark, "/out").write(answered, 4)
+    calls = files.spark.calls
+    assert calls[:3] == [("schema", "schema"), ("parquet", "/out/_work/batch=4/part=counts"), ("coalesce", 1)]
+    assert [call[0] for call in calls[3:6]] == ["groupBy", "agg", "withColumn"]
+    assert calls[6:] == [("mode", "overwrite"), ("parquet", "/out/counts/batch=4")]
+    named = [call[1] for call in functions.calls if call[0] == "alias"]
+    assert named == ["window", "rules_version", "dimension", "value", "records", "blocked"]
+    assert [call[1] for call in functions.calls if call[0] == "cast"] == ["long", "long"]
+
+
+class Column:
+    """A column of Spark's, whose comparisons are columns."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> Any:
+        return self.name, "is", other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_answers_are_sent_to_the_topics_that_are_wanted(spark: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = SimpleNamespace(
+        col=Column, struct=lambda *names: names, to_json=lambda names: SimpleNamespace(alias=lambda name: (name, names))
+    )
+    monkeypatch.setattr(job_module, "F", functions)
+    for topics in ({"output_topic": "out"}, {"dead_topic": "dead"}, {"output_topic": "out", "dead_topic": "dead"}, {}):
+        answered = Chain()
+        make(spark, tmp_path, properties={"kafka.x": "y"}, **topics)._send(answered)
+        fields = tuple(name for name in job_module._ANSWER_TYPE.names if name != "key")
+        assert {"url", "action"} < {*fields}
+        assert answered.calls == [
+            call
+            for topic, part in ((topics.get("output_topic"), "records"), (topics.get("dead_topic"), "dead"))
+            if topic
+            for call in (
+                ("where", ("part", "is", part)), ("select", "key", ("value", fields)), ("format", "kafka"),
+                ("option", "kafka.bootstrap.servers", "b:1"), ("options", ("kafka.x", "y")),
+                ("option", "topic", topic), ("save",),
+            )
+        ]  # fmt: skip
+
+
+def test_the_query_reads_files(spark: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = Chain()
+    monkeypatch.setattr(job_module, "F", functions)
+    options = job_module.JobOptions("state", _rules(tmp_path), source="json", folder="in")
+    job_module.SparkJob(spark, options)._records()
+    assert spark.calls == [
+        ("schema", job_module.RECORD_TYPE), ("format", "json"), ("option", "columnNameOfCorruptRecord", "_corrupt"),
+        ("load", "in"), ("select", functions, *job_module.RECORD_TYPE.names),
+    ]  # fmt: skip
+    assert [call[1] for call in functions.calls if call[0] == "col"] == ["time", "client", "url"]
+    assert functions.calls[-1] == ("alias", "key")

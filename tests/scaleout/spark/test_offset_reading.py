@@ -84,8 +84,17 @@ def test_ends_of_transactions_and_what_cannot_be_decompressed_are_passed_over(mo
     found, consumer = read(monkeypatch, [message(10, b"a"), message(14, fault=end)], [message(14, b"e")])
     assert found == [([b"a"], [10]), ([b"e"], [14])]
     assert consumer.asked[1] == (4, 0.5), "a new leader may tell of an earlier end"
-    found, _ = read(monkeypatch, [message(10, b"a"), message(12, fault=bomb), message(13, b"d"), message(16, b"z")])
+    found, _ = read(monkeypatch, [message(10, b"a"), message(12, fault=bomb), message(13, b"d"), message(15, b"z")])
     assert found == [([b"a", b"d"], [10, 13])]
+
+
+def test_a_range_may_begin_at_the_first_message_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (offset_ranges.OffsetRange("in", 3, 0, end) for end in (1, 2))
+    end, away = FAULT(FAULT._PARTITION_EOF), FAULT(FAULT._TRANSPORT)
+    for told in ([message(0, fault=end)], [message(0, fault=away)], [message(-1001, fault=away)]):
+        assert read(monkeypatch, told, [message(0, b"a")], wanted=one)[0] == [([b"a"], [0])]
+        assert read(monkeypatch, [message(0, b"a"), *told], [message(1, b"b")], wanted=two)[0] == [([b"a"], [0]), ([b"b"], [1])]
+    assert read(monkeypatch, [message(0, b"a")], [message(1, b"b")], wanted=two)[0] == [([b"a"], [0]), ([b"b"], [1])]
 
 
 @pytest.mark.parametrize("fault", [FAULT(FAULT._AUTO_OFFSET_RESET), FAULT(FAULT._STATE, fatal=True)])

@@ -1,13 +1,27 @@
 """Counts of a partition: rows that add up the batches of it."""
 
 import pyarrow as pa
+import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.model import Source
+from gatewayfilter.scaleout.spark import partition_counts
 from gatewayfilter.scaleout.spark.partition_counts import PartitionCounts
 from gatewayfilter.scaleout.stream.batch import RECORD, decide_batch
 from gatewayfilter.scaleout.stream.rule_set import RuleSet
+
+
+def test_there_is_room_for_each_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = RuleSet.of_engine(FilterEngine(Snapshot.from_bytes(SnapshotBuilder(created_at=0.0).build())), "v1")
+    for room in range(1, 9):
+        monkeypatch.setattr(partition_counts, "_FIRST_ROOM", room)
+        counts = PartitionCounts(60)
+        for host in ("a", "b", "a", "c"):
+            batch = pa.RecordBatch.from_pylist([{"url": f"http://{host}.test/"}])
+            counts.add(batch, decide_batch(batch, rules), 0.0)
+        hosts = [row for row in counts.table("v1").to_pylist() if row["dimension"] == "host"]
+        assert {row["value"]: row["records"] for row in hosts} == {"a.test": 2, "b.test": 1, "c.test": 1}
 
 
 def test_the_counts_of_batches_are_added_up() -> None:

@@ -122,6 +122,7 @@ def test_a_batch_without_rows_has_its_columns_and_no_counts(tmp_path: Path) -> N
     for name in (names[1], names[3]):
         found = parquet.ParquetFile(tmp_path / name)
         assert (found.schema_arrow.names, found.metadata.num_rows) == (ROWS.names, 0)
+        assert not found.metadata.metadata
     assert not (tmp_path / "_work").exists()
 
 
@@ -142,7 +143,9 @@ def test_counts_of_partitions_are_added_up_into_one_file(tmp_path: Path) -> None
     (work / "counts" / "_part-00002.parquet-x").write_bytes(b"of a task that failed")
     folder.commit(work, 5)
     assert sorted(path.name for path in old.iterdir()) == ["_SUCCESS", "part-00000.parquet"]
-    found = parquet.ParquetFile(old / "part-00000.parquet").read()
+    file = parquet.ParquetFile(old / "part-00000.parquet")
+    assert not file.metadata.metadata
+    found = file.read()
     assert found.schema.names == COUNT.names
     assert sorted((row["value"], row["records"], row["blocked"]) for row in found.to_pylist()) == [
         ("a", 4, 1),

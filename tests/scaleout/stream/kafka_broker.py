@@ -9,8 +9,11 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from weakref import finalize
 
 import pytest
+
+from tests.held_ports import hold_port, port_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,19 +27,15 @@ def services_folder() -> Path:
     return folder
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 class KafkaBroker:
     """One broker that is its own controller."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        held = [hold_port(), hold_port()]
+        for one in held:
+            finalize(self, one.close)
+        self.port, controller = map(port_of, held)
         self.address = f"127.0.0.1:{self.port}"
-        controller = free_port()
         self._folder = folder
         self._config = folder / "server.properties"
         self._config.write_text(

@@ -12,6 +12,7 @@ import pytest
 
 from gatewayfilter.engine.filter_engine import FilterEngine
 from gatewayfilter.engine.snapshot.folder import SnapshotFolder
+from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.engine.snapshot.reader import Snapshot, SnapshotBuilder
 from gatewayfilter.errors import SnapshotError, UrlError
 from gatewayfilter.model import Action, Reason, Request, ResourceType, Source, Verdict
@@ -72,6 +73,22 @@ def test_a_fixed_file_that_changes_is_taken_up_and_a_damaged_one_refused_once(tm
     path.unlink()
     assert folder.current().version != first.version
     assert len(told) == 2
+
+
+def test_a_snapshot_that_is_damaged_inside_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, closed = tmp_path / "mine.gfs", list[bytes]()
+    path.write_bytes(BLOB)
+    monkeypatch.setattr(Snapshot, "close", lambda snapshot: closed.append(snapshot.mark))
+    file = RuleFolder(path).current()
+    assert closed == [ENGINE.snapshot.mark], "it is opened again where it is used"
+    table = read_sections(BLOB)["blacklist"]
+    damaged = bytearray(BLOB)
+    damaged[table.offset + table.length - 1] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(SnapshotError):
+        RuleFolder(path).current()
+    with pytest.raises(SnapshotError):
+        RuleFile(file.path, file.version, ("of this test",)).open()
 
 
 def test_a_folder_has_the_snapshot_that_it_points_to(tmp_path: Path) -> None:
@@ -199,6 +216,18 @@ def test_texts_may_be_of_any_type(name: str, urls: Any) -> None:
     assert found["error"].to_pylist()[:3] == [None, "no url", None]
     assert found["category"].to_pylist() == ["gambling", None, "", None]
     assert found["rules_version"].to_pylist() == ["v1"] * 4
+
+
+def test_a_column_that_is_not_there_is_no_other_one() -> None:
+    builder = SnapshotBuilder(created_at=0.0)
+    builder.add_adblock_list(builder.add_source(Source("ads", category="ads")), ["/pixel$image", "/post$method=post"])
+    engine = RuleSet.of_engine(FilterEngine(Snapshot.from_bytes(builder.build())), "v1")
+    urls = pa.array(["http://a.test/pixel", "http://a.test/post"])
+    for name, actions in (("note", ["allow", "allow"]), ("type", ["block", "allow"]), ("method", ["allow", "block"])):
+        words = pa.array(["image", "POST"]).dictionary_encode()
+        for columns, names in (([urls, words], ["url", name]), ([words, urls], [name, "url"])):
+            found = match_batch(pa.RecordBatch.from_arrays(columns, names), engine)
+            assert found["action"].to_pylist() == actions
 
 
 def test_a_batch_without_rows_or_verdicts() -> None:

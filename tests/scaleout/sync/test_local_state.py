@@ -124,6 +124,26 @@ def test_rules_and_items_that_changed_are_noticed_and_learned_entries_are_none(t
     assert here.taken()[-1] == ("read", 60, 1000)
 
 
+def test_a_change_is_noticed_though_the_database_refuses_meanwhile(tmp_path: Path) -> None:
+    here = Here(tmp_path)
+    here.state.has_changed()
+    read, fails = here.read, [False, True]
+
+    def refuse(seq: int, limit: int) -> list[Any]:
+        if fails and fails.pop(0):
+            raise StoreError("no database")
+        return read(seq, limit)
+
+    here.read = refuse  # type: ignore[method-assign]
+    changes = page(ChangeKind.MANUAL_ADDED, seq=41)
+    here.pages = [changes]
+    with pytest.raises(StoreError):
+        here.state.has_changed()
+    here.pages = [changes]
+    assert here.state.has_changed()
+    assert here.taken()[-2:] == [("read", 40, 1000), ("read", 41, 1000)]
+
+
 def test_sources_that_changed_are_noticed_by_one_look(tmp_path: Path) -> None:
     here = Here(tmp_path / "sources")
     here.state.has_changed()

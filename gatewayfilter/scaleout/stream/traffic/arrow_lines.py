@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PARSING: Final = arrow_json.ParseOptions(explicit_schema=RECORD, unexpected_field_behavior="ignore")
+_LEAST_BLOCK: Final = 65_536
+"""Bytes of a block of Arrow's reader: all that is read is one."""
 _OBJECT: Final = re.compile(rb"\s*\{")
 
 
@@ -27,8 +29,8 @@ def parsed(blob: bytes) -> pa.RecordBatch | None:
     """Returns lines of JSON objects as a batch; None when one of them cannot be read."""
     if not _OBJECT.match(blob):  # a `null` that comes first ends the process: pyarrow 26.0.1
         return None
-    reading = arrow_json.ReadOptions(use_threads=False, block_size=max(len(blob) + 1, 1 << 16))
     try:
+        reading = arrow_json.ReadOptions(use_threads=False, block_size=max(len(blob), _LEAST_BLOCK))
         batches = arrow_json.read_json(io.BytesIO(blob), reading, _PARSING).combine_chunks().to_batches()
         batch = batches[0] if batches else batch_of([])
         batch.validate(full=True)

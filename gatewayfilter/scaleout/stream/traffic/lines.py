@@ -137,7 +137,7 @@ class JsonReader(RecordReader):
         from gatewayfilter.scaleout.stream.traffic.arrow_lines import parsed  # noqa: PLC0415  # as at the top
 
         blob = b"\n".join(lines)
-        if len(lines) and blob.count(b"\n") == len(lines) - 1:
+        if blob.count(b"\n") == len(lines) - 1:
             batch = parsed(blob)
             whole = batch is not None and batch.num_rows == len(lines) and not batch["url"].null_count
             if whole and max(map(len, lines)) <= LONGEST:

@@ -80,9 +80,9 @@ def url_of(host: str, port: int | None, uri: str, method: str = "GET") -> str:
         return f"https://{target}/"
     if "://" in uri[:8]:
         return uri
-    if ":" in host and host.count(":") > 1 and not host.startswith("["):
+    if host.count(":") > 1 and not host.startswith("["):
         host = f"[{host}]"
-    has_port = host.rpartition(":")[2].isdecimal() and not host.endswith("]") and ":" in host
+    has_port = ":" in host and host.rpartition(":")[2].isdecimal()
     if port == _TLS and not has_port:
         return f"https://{host}{uri if uri.startswith('/') else '/' + uri}"
     netloc = host if has_port or port in {None, 80} else f"{host}:{port}"

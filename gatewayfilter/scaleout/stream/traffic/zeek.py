@@ -94,8 +94,9 @@ class ZeekReader(RecordReader):
                 return ""
             self._fields = _names(names)
             return "#fields"
-        if text.startswith("#separator "):
-            self._separator = _unescaped(text[11 : 11 + _LONGEST_MARK], _ESCAPED) or "\t"
+        mark = text.removeprefix("#separator ")
+        if mark != text:
+            self._separator = _unescaped(mark[:_LONGEST_MARK], _ESCAPED) or "\t"
             return "#separator"
         name, _, value = text.partition(self._separator)
         if name == "#fields":

@@ -158,7 +158,7 @@ class Answering:
         every = len(rows) == len(values)
         at, braces = rows.tolist(), known.tolist()
         texts = list(values) if every else [values[row] for row in at]
-        for number in np.flatnonzero(known < 0).tolist():
+        for number in np.flatnonzero(known == -1).tolist():
             if self.splices:
                 record = json.loads(texts[number].decode("utf-8-sig"))
             else:

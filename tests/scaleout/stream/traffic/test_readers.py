@@ -78,7 +78,9 @@ def test_fields_of_lines(form: str, text: bytes, record: dict[str, Any]) -> None
         ("jsonl", b'{"url": "http://a/", "client": 7}', "client is no text"),
         ("jsonl", b'{"url": "http://a/\\ud800"}', "url is no Unicode text"),
         ("jsonl", b"\xff", "not JSON"),
+        ("jsonl", b'{"url": "http://a/\xff"}', "not JSON"),
         ("squid", b"1.0 2 3", "fewer than"),
+        ("squid", b"1.0 45 192.0.2.7 TCP_MISS/200 1 GET http://a.test/ - H/-", "fewer than"),
         ("squid", b"x 45 192.0.2.7 TCP_MISS/200 1 GET http://a.test/ - H/- -", "no number"),
         ("squid", b"1.0 45 192.0.2.7 NONE_NONE/400 1 GET error:invalid-request - H/- -", "no absolute URL"),
         ("combined", b"nonsense", "not the combined format"),
@@ -103,6 +105,18 @@ def test_a_null_in_front_does_not_end_the_process(line: bytes) -> None:
     """As it does in Arrow's parser of JSON (pyarrow 26.0.1)."""
     read = reader_of(TrafficFormat.JSON).read([line, b'{"url": "http://a/"}'])
     assert (read.batch.num_rows, [row for row, _ in read.bad]) == (1, [0])
+
+
+def test_many_lines_that_arrow_reads_are_one_batch() -> None:
+    lines = [b'{"url": "http://a/%d", "source": "\\u0061"}' % number for number in range(3_000)]
+    read = reader_of(TrafficFormat.JSON).read(lines)
+    assert read.batch["url"].to_pylist() == [f"http://a/{number}" for number in range(3_000)]
+    assert list(read.rows) == list(range(3_000))
+
+
+def test_a_line_with_a_line_end_in_it_is_no_two_records() -> None:
+    read = reader_of(TrafficFormat.JSON).read([b'{"url": "http://a/"}\n{"url": "http://b/"}', b""])
+    assert (read.batch.num_rows, list(read.rows), read.bad) == (0, [], [(0, "not JSON")])
 
 
 @pytest.mark.parametrize("form", list(TrafficFormat))

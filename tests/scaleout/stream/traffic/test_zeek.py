@@ -50,6 +50,12 @@ def row(text: str) -> dict[str, Any]:
         (own(host="-"), "http://198.51.100.1/a"),
         (own(host="-", port=8000), "http://198.51.100.1:8000/a"),
         (own(uri="http://b.test/x", host="-"), "http://b.test/x"),
+        (own(uri="abcde://b.test/"), "abcde://b.test/"),
+        (own(uri="abcdef://b.test/"), "http://a.test/abcdef://b.test/"),
+        (own(host="::1"), "http://[::1]/a"),
+        (own(host="[::1]", port=8080), "http://[::1]:8080/a"),
+        (own(host="[::1]:8080", port=8080), "http://[::1]:8080/a"),
+        (own(host="8080", port=443), "https://8080/a"),
         (own(uri="(empty)"), "http://a.test/"),
         (own(uri="-"), "http://a.test/"),
         (own(uri="a.test:443", method="CONNECT", host="-"), "https://a.test:443/"),
@@ -90,9 +96,38 @@ def test_headers_tell_how_lines_are_read(text: str) -> None:
     assert row(text) == {**expected, "url": "http://a.test/x", "type": "other"}
 
 
+def test_marks_of_values_that_are_not_set_are_those_of_the_last_headers() -> None:
+    head = "#fields\thost\turi\tmethod\treferrer\n"
+    rows = "a.test\t/\tGET\t{}"
+    for headers, value, source in (
+        ("", "-", None),
+        ("", "(empty)", None),
+        ("#unset_field\t~\n", "-", "-"),
+        ("#unset_field\t~\n", "~", None),
+        ("#unset_field\t~\n", "(empty)", None),
+        ("#empty_field\t!\n", "(empty)", "(empty)"),
+        ("#empty_field\t!\n", "!", None),
+        ("#empty_field\t!\n", "-", None),
+        ("#unset_field\t" + "u" * 70 + "\n", "u" * 64, None),
+        ("#unset_field\t" + "u" * 70 + "\n", "u" * 65, "u" * 65),
+    ):
+        assert row(headers + head + rows.format(value)).get("source") == source
+    assert row("#separator " + "|" * 70 + "\n#fields" + "|" * 64 + "host\na.test")["url"] == "http://a.test/"
+
+
 @all_cases("moment", [1793449800.25, "2026-10-31T12:30:00.250000Z", 1793449800250, 1793449800250.0])
 def test_times_in_seconds_in_milliseconds_and_in_words(moment: object) -> None:
     assert row(json.dumps({"ts": moment, "host": "a.test"}))["time"] == 1793449800.25
+
+
+def test_the_type_is_that_of_the_first_file() -> None:
+    for types, found in ((["image/gif", "text/html"], "image"), ([], "other"), ("text/css,image/gif", "stylesheet")):
+        assert row(json.dumps({"host": "a.test", "resp_mime_types": types}))["type"] == found
+
+
+def test_objects_of_very_many_fields_are_read() -> None:
+    fields = {"host": "a.test", "id_resp_p": 8080} | {f"field {number}": number for number in range(300)}
+    assert row(json.dumps(fields))["url"] == "http://a.test:8080/"
 
 
 def test_escapes_in_json_are_of_bytes_alone() -> None:

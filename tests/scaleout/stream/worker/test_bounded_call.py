@@ -14,6 +14,8 @@ def test_a_call_returns_raises_or_is_given_up() -> None:
     with pytest.raises(ZeroDivisionError):
         BoundedCall(lambda: 1 // 0).within(60)
     never = threading.Event()
+    stuck = BoundedCall(never.wait)
     with pytest.raises(StuckCallError):
-        BoundedCall(never.wait).within(0.01)
+        stuck.within(0.01)
+    assert stuck.daemon, "it does not keep the process from ending"
     never.set()

@@ -86,8 +86,15 @@ class Stream:
         producer.produce(f"{self.name}-in", bytes(150_000_000), partition=0)
         assert producer.flush(60) == 0
 
-    def read(self, end: str, count: int, timeout_s: float = 90) -> list[Any]:
-        """Returns the committed messages of a topic: as many as are expected, and what comes in two seconds more."""
+    def read(self, end: str, count: int, timeout_s: float = 180, size: Callable[[Any], int] = lambda _: 1) -> list[Any]:
+        """Returns the committed messages of a topic: as many as are expected, and what comes in two seconds more.
+
+        Args:
+            end: of the topic's name.
+            count: how many are expected.
+            timeout_s: how long they are waited for.
+            size: for how many a message counts.
+        """
         consumer = kafka.Consumer(
             {"bootstrap.servers": self.broker.address, "group.id": f"{self.name}-{end}-reader", "auto.offset.reset": "earliest",
              "enable.auto.commit": False, "isolation.level": "read_committed"}
@@ -97,7 +104,7 @@ class Stream:
         limit = time.monotonic() + timeout_s
         while time.monotonic() < limit:
             found += [message for message in consumer.consume(5000, 2.0) if message.error() is None]
-            if len(found) >= count:
+            if sum(map(size, found)) >= count:
                 limit = min(limit, time.monotonic() + 2)
         consumer.close()
         return found
@@ -152,7 +159,8 @@ def _complete(stream: Stream, count: int) -> None:
     ids = sorted(json.loads(message.value())["id"] for message in out)
     assert ids == list(range(count))
     assert len({message.key() for message in out}) == count
-    counts = [json.loads(message.value()) for message in stream.read("counts", 1, 10)]
+    counted = stream.read("counts", count, size=lambda message: int(json.loads(message.value())["records"]))
+    counts = [json.loads(message.value()) for message in counted]
     assert sum(one["records"] for one in counts) == count
     assert sum(one["counts"]["host"].get("bad.test", [0, 0])[1] for one in counts) == count // 4
     assert sum(row[0] for one in counts for row in one["counts"]["network"].values()) == count
