@@ -41,7 +41,7 @@ class KeptAnswers:
         mark, path = _mark(files, further), self._folder / f"answer-{name}.json"
         with suppress(OSError, ValueError, KeyError, TypeError):  # a damaged one is made again
             with path.open("rb") as file:
-                kept = json.loads(file.read(_MOST_BYTES + 1))
+                kept = json.loads(file.read(_MOST_BYTES))
             if kept["mark"] == mark:
                 found: list[dict[str, Any]] = kept["rows"]
                 return found

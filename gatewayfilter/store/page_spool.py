@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
@@ -46,9 +46,8 @@ class PageSpool:
         self._queued_bytes = 0
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._full_until = 0.0
         self._looked_at = -_LOOK_EVERY_S
-        self._room = (0, 0)
+        self._room = MOST_FILES, MOST_BYTES
         self._thread = threading.Thread(target=self._run, name="page-spool", daemon=True)
 
     def start(self) -> None:
@@ -100,7 +99,7 @@ class PageSpool:
                 file.write(len(head).to_bytes(4, "big") + head + response.body)
             aside.rename(self._folder / f"{name}{_SUFFIX}")
         except OSError:
-            aside.unlink(missing_ok=True)
+            aside.unlink()
             raise
 
     def _has_room(self, size: int) -> bool:
@@ -128,22 +127,22 @@ def read_page(path: Path) -> Page | None:
         length = int.from_bytes(data[:4], "big")
         head = json.loads(data[4 : 4 + length])
         # Without `said` it was written by a version that did not check the page's origin.
-        response = PassedResponse(
-            head["url"], head["status"], head["headers"], data[4 + length :], public=True, said=head["said"]
-        )
-        return page_of(response)
-    except (OSError, ValueError, KeyError, TypeError):
+        return _page(head["url"], head["status"], head["headers"], data[4 + length :], head["said"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def page_of(response: PassedResponse) -> Page | None:
     """Returns a response as a page to be classified, `None` when its content encoding cannot be decoded."""
+    return _page(response.url, response.status, response.headers, response.body, response.said)
+
+
+def _page(url: str, status: int, headers: Mapping[str, str], passed: bytes, said: str) -> Page | None:
     try:
-        body, cut = decode_up_to(response.body, as_shown(response.headers.get("content-encoding", "")), MOST_DECODED)
+        body, cut = decode_up_to(passed, as_shown(headers.get("content-encoding", "")), MOST_DECODED)
     except EncodingError:
         return None
-    headers = dict(response.headers)
-    return Page(response.url, response.url, response.status, headers, body, cut, secondhand=True, said=response.said)
+    return Page(url, url, status, dict(headers), body, cut, secondhand=True, said=said)
 
 
 def _entries(folder: Path) -> Iterator["os.DirEntry[str]"]:

@@ -38,7 +38,7 @@ def load_key(data_dir: Path, name: str) -> bytes:
 
 
 def _make(path: Path) -> None:
-    made = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    made = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex()}")
     try:
         with open(made, "wb", opener=private) as file:
             file.write(secrets.token_bytes(_BYTES))

@@ -57,6 +57,7 @@ def test_an_answer_is_made_again_when_what_it_is_made_of_changes(
     file.write_text("first")
     answers = KeptAnswers(tmp_path / "cache")
     assert answers.rows("words", [file], make, "a") == [{"made": 1}]
+    assert (tmp_path / "cache").stat().st_mode & 0o777 == 0o700
     happens(file, tmp_path / "cache" / "answer-words.json")
     assert answers.rows("words", [file] if file.exists() else [], make, further) == [{"made": made}]
 

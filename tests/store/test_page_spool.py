@@ -3,6 +3,7 @@
 import errno
 import gzip
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,38 @@ def test_a_file_of_a_version_that_did_not_ask_whose_page_it_is_says_nothing(tmp_
     assert read_page(tmp_path / "a.page") is None
 
 
+@pytest.mark.parametrize("head", [b"[]", b"{}", b'{"url": "http://a/", "status": 200, "headers": ["a"], "said": ""}', b"7"])
+def test_a_file_with_another_head_is_no_page(head: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.page").write_bytes(len(head).to_bytes(4, "big") + head + b"<html>x")
+    assert read_page(tmp_path / "a.page") is None
+    assert read_page(tmp_path / "gone.page") is None
+
+
+def test_a_spool_is_made_with_the_folders_above_it_and_closed_to_others(tmp_path: Path) -> None:
+    assert fill(tmp_path / "a" / "spool", response()) == []
+    assert len(waiting_pages(tmp_path / "a" / "spool")) == 1
+
+
+def test_a_page_that_is_not_written_whole_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", refuses)
+    assert fill(tmp_path / "spool", response()) == ["http://127.0.0.1/"]
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_as_many_bytes_wait_as_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_spool, "_MOST_QUEUED_BYTES", 100)
+    for size, is_taken in ((100, True), (101, False)):
+        spool = PageSpool(tmp_path / "spool", lambda _: None)
+        spool.start()
+        (thread,) = (one for one in threading.enumerate() if one is spool._thread)
+        assert (thread.name, thread.daemon) == ("page-spool", True)
+        assert spool.passed(response(b"x" * size)) is is_taken
+        spool.stop()
+
+
 def test_pages_that_are_written_make_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_spool, "_MOST_QUEUED_BYTES", 100)
     spool = PageSpool(tmp_path / "spool", lambda _: None)
@@ -215,8 +248,8 @@ def test_a_page_fits_into_what_is_left(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_spool_that_cannot_be_written_drops_and_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "spool").write_text("a file")
-    assert fill(tmp_path / "spool", response(), response()) == ["http://127.0.0.1/"] * 2
-    assert caplog.text.count("cannot hand pages to the learner") == 1
+    assert fill(tmp_path / "spool", *[response()] * 3) == ["http://127.0.0.1/"] * 3
+    assert [one.getMessage() for one in caplog.records] == ["cannot hand pages to the learner: File exists"]
 
 
 @pytest.mark.parametrize(

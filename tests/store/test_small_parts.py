@@ -1,6 +1,7 @@
 """Small parts of the store: what PostgreSQL is given, what is closed with a store, a database that is lost amid its use."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,9 +59,15 @@ def test_what_is_closed_with_a_store(sqlite_url: str) -> None:
     store = Store.open(sqlite_url)
     store.also_close(lambda: closed.append("one"))
     store.also_close(lambda: closed.append("two"))
+    store.before_close(lambda: closed.append("counts"))
     store.limit_memory(1 << 24)
-    store.lists.rules()
+    with store._database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA soft_heap_limit").scalar() == 1 << 24
+    store.limit_memory(0)
+    log = Path(f"{sqlite_url.removeprefix('sqlite:///')}-wal")
+    assert log.exists()
     store.close_idle()
+    assert not log.exists(), "SQLite removes it with the last connection"
     assert store.lists.rules() == []
     store.log.write([LogRecord(1.5, "", "GET", "http://a/", "document", "allow", "unknown")] * 3)
     assert store.log_stats.covered() == (0, 3)
@@ -69,7 +76,9 @@ def test_what_is_closed_with_a_store(sqlite_url: str) -> None:
     assert store.log_stats.covered() == (3, 3)
     assert closed == []
     store.close()
-    assert closed == ["one", "two"]
+    assert closed == ["counts", "one", "two"]
+    store.close()
+    assert closed.count("counts") == 1, "they are written"
 
 
 class Opened:
@@ -112,6 +121,8 @@ def test_a_database_that_is_lost_is_closed_and_opened_again_after_a_while(monkey
     with pytest.raises(StoreUnavailableError):
         store._connection.use(lambda _: old.last_seq())
     assert opened[1].closes == 1
+    now[0] = 110.0
+    assert (store.feed.last_seq(), [one.closes for one in opened]) == (7, [1, 1, 0])
     store.close()
     store.close()
-    assert (opened[0].closes, opened[1].closes) == (1, 1)
+    assert [one.closes for one in opened] == [1, 1, 1]

@@ -209,7 +209,7 @@ def _replace_table(connection: Connection, item: BackedUpTable, source: RowSourc
             if in_feed(table):
                 append_changes(connection, [step(table, row, put=True) for row in rows])
     _advance_numbers(connection, table)
-    if changes.added + changes.changed + changes.removed:
+    if any((changes.added, changes.changed, changes.removed)):
         for derived in _DEPENDENT.get(table, ()):
             connection.execute(delete(derived))
     return changes

@@ -21,6 +21,7 @@ _FOLDER: Final = "backups"
 _NAME: Final = "before-upgrade-"
 _SPARE_BYTES: Final = 50_000_000
 """Left free beside a copy: the migration itself writes, too."""
+_BUSY_S: Final = 30.0
 _VERSION: Final = "SELECT version_num FROM alembic_version"
 
 
@@ -38,7 +39,7 @@ def copy_before_upgrade(path: Path) -> Path:
         part.unlink(missing_ok=True)
         try:
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as connection:
+            with closing(sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)) as connection:
                 schema = str(connection.execute(_VERSION).fetchone()[0])
                 connection.execute("VACUUM INTO ?", (str(part),))
             copy = folder / f"{_NAME}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{Path(schema).name}.sqlite3"

@@ -58,6 +58,7 @@ _PAGE = 10_000
 _INSERT = insert(LIST_CHANGES)
 _GAP = 1_000_000
 """More steps than a feed holds that no snapshot contains."""
+_MARK_BYTES = 16
 
 
 class SqlChangeFeed:
@@ -122,7 +123,7 @@ class SqlChangeFeed:
             row = connection.execute(_STEP, {"seq": seq}).one_or_none()
         if row is None:
             return ""
-        return blake2b(json.dumps([seq, *row], sort_keys=True).encode(), digest_size=16).hexdigest()
+        return blake2b(json.dumps([seq, *row], sort_keys=True).encode(), digest_size=_MARK_BYTES).hexdigest()
 
 
 def append_changes(connection: Connection, changes: Iterable[tuple[ChangeKind, ManualRule | LearnedEntry | PolicyItem]]) -> None:

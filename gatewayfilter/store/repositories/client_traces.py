@@ -7,6 +7,7 @@ and its follower would miss it. They are removed with age as any others.
 import os
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import batched
 from typing import Any, Final
 
 from sqlalchemy import delete, or_, select, update
@@ -18,6 +19,7 @@ from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import BYPASS_LINKS, DEVICES, NOTIFICATIONS, QUOTA_USAGE, UNBLOCK_REQUESTS
 
 _AT_ONCE: Final = 500
+_DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class SqlClientTraces:
                     "rule": "",
                     "source_list": "",
                 }
-                empty |= {"url": ERASED_URL, "state": RequestState.CLOSED.value, "scope": "", "digest": os.urandom(16)}
+                empty |= {"url": ERASED_URL, "state": RequestState.CLOSED.value, "scope": "", "digest": os.urandom(_DIGEST_BYTES)}
                 connection.execute(
                     update(UNBLOCK_REQUESTS).where(rows.id == number).values(**empty, version=next_version(connection))
                 )
@@ -81,8 +83,8 @@ class SqlClientTraces:
                 for row in connection.execute(select(NOTIFICATIONS.c.id, NOTIFICATIONS.c.facts))
                 if row.facts.get("client") in names or (client.name and row.facts.get("client_name") == client.name)
             ]
-            for first in range(0, len(found), _AT_ONCE):
-                connection.execute(delete(NOTIFICATIONS).where(NOTIFICATIONS.c.id.in_(found[first : first + _AT_ONCE])))
+            for numbers in batched(found, _AT_ONCE):
+                connection.execute(delete(NOTIFICATIONS).where(NOTIFICATIONS.c.id.in_(numbers)))
         return len(found)
 
     def _empty_links(self, client: ClientIdentity) -> int:

@@ -31,6 +31,7 @@ from gatewayfilter.urls import digest_of
 
 _CHUNK = 500
 """Maximum rows per statement; SQLite may be built with a limit of 999 parameters."""
+_PAGE = 1000
 
 _LEARNED = LEARNED_ENTRIES.c
 _LEARNED_COLUMNS = (
@@ -229,7 +230,7 @@ class SqlListStore:
         after = b""
         while True:
             with self._database.read() as connection:
-                rows = connection.execute(_PAGE_OF_LEARNED, {"after": after, "most": 2 * _CHUNK}).all()
+                rows = connection.execute(_PAGE_OF_LEARNED, {"after": after, "most": _PAGE}).all()
             if not rows:
                 return
             for _, *values in rows:
@@ -239,7 +240,7 @@ class SqlListStore:
     def learned_count(self) -> int:
         """Returns the number of learned entries, expired ones included. Reads no row of them."""
         with self._database.read() as connection:
-            return connection.scalar(_COUNT_LEARNED) or 0
+            return connection.execute(_COUNT_LEARNED).scalar_one()
 
     def learned_kinds(self) -> dict[tuple[ListAction, str], int]:
         """Returns the number of learned entries of each action and category, expired ones included."""
@@ -272,7 +273,7 @@ class SqlListStore:
         span = {"of_action": ListAction.BLOCK.value, "since": since, "until": until}
         with self._database.read() as connection:
             found = [_learned_entry(row) for row in connection.execute(_NEWEST_LEARNED_IN, {**span, "most": most})]
-            return found, connection.scalar(_COUNT_LEARNED_IN, span) or 0
+            return found, connection.execute(_COUNT_LEARNED_IN, span).scalar_one()
 
     def find_learned(self, keys: Sequence[str]) -> list[LearnedEntry]:
         """Returns the entries with these keys."""
@@ -289,9 +290,7 @@ class SqlListStore:
     def surplus_learned(self, most: int, limit: int = 1000) -> list[LearnedEntry]:
         """Returns the entries in excess of `most`, at most `limit`: those that expire first."""
         with self._database.read() as connection:
-            surplus = (connection.scalar(_COUNT_LEARNED) or 0) - most
-            if surplus <= 0:
-                return []
+            surplus = max(connection.execute(_COUNT_LEARNED).scalar_one() - most, 0)
             return [_learned_entry(row) for row in connection.execute(_FIRST_TO_EXPIRE, {"most": min(surplus, limit)})]
 
     def compact_feed(self, up_to: int) -> int:

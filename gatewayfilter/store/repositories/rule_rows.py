@@ -177,7 +177,7 @@ def page_of_rules(connection: Connection, query: RuleQuery, after: int, limit: i
 
 def count_rules(connection: Connection, query: RuleQuery) -> int:
     """Returns the number of rules that a query names."""
-    return connection.scalar(select(func.count()).select_from(MANUAL_RULES).where(*_conditions(query))) or 0
+    return connection.execute(select(func.count()).select_from(MANUAL_RULES).where(*_conditions(query))).scalar_one()
 
 
 def _conditions(query: RuleQuery) -> list[ColumnElement[bool]]:

@@ -32,12 +32,12 @@ _FRAME_HEADER_BYTES: Final = 24
 class LogWatch:
     """Watches the log of a database for cuts.
 
-    Args:
+    Attributes:
         path: of the database.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._log = beside(path, "-wal")
         self._bytes = 0
 
@@ -51,7 +51,7 @@ class LogWatch:
             self._mend()
 
     def _mend(self) -> None:
-        command = [sys.executable, "-I", "-S", __file__, str(self._path)]
+        command = [sys.executable, "-I", "-S", __file__, str(self.path)]
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_MOST_S, check=True)  # noqa: S603  ourselves
         except (OSError, subprocess.SubprocessError) as error:

@@ -65,8 +65,9 @@ class Database:
         self._turn: AbstractContextManager[object] = threading.Lock() if self.path else nullcontext()
         self._thread = threading.local()
         self._kept: dict[DBAPIConnection, threading.Lock] = {}
-        self._watch = LogWatch(self.path) if self.path else None
-        if self.path and self._watch:
+        self._watch: LogWatch | None = None
+        if self.path:
+            self._watch = LogWatch(self.path)
             self._engine = _file_engine(url, self.path, busy_timeout_s, self._watch)
         else:
             self._engine = _server_engine(url)
@@ -194,10 +195,10 @@ class Database:
 
     def file_mark(self) -> sqlite_file.FileMark | None:
         """Returns what identifies the file of a SQLite database now; `None` when it is gone, and for a server."""
-        if self.path and self._watch:
-            self._watch.look()
-            return sqlite_file.file_mark(self.path)
-        return None
+        if self._watch is None:
+            return None
+        self._watch.look()
+        return sqlite_file.file_mark(self._watch.path)
 
     def drop_connection(self, connection: DBAPIConnection) -> None:
         """Closes a connection from `keep_connection`, which no other thread uses."""

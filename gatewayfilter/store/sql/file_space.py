@@ -50,7 +50,7 @@ def _surplus(database: Database) -> int:
     """Returns the number of free pages in excess, 0 for a file that cannot release any."""
     with database.read() as connection:
         mode, free, pages = (
-            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar() or 0)
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
             for name in ("auto_vacuum", "freelist_count", "page_count")
         )
     return max(free - max(FREE_PAGES, pages // 4), 0) if mode == _INCREMENTAL else 0

@@ -3,7 +3,8 @@
 A sum over all rows would read the whole log, and a running total would cost every request. Instead the ids are parted into
 `STRATA` ranges of the same width, newest first, and one row of each, drawn at random, stands for its range. Ids ascend in order
 of writing and only the oldest rows ever leave, so ranges are full or empty but for a few gaps. The sample is
-unpredictable, so a client cannot write rows that are missed; a test bounds the error to a few per cent.
+unpredictable, so a client cannot write rows that are missed; tests bound the error of a sample to a tenth, that of a row's
+size to a fifth.
 
 What is stored for each record elsewhere in the database belongs to the size too: `_ROW_OVERHEAD` and `_TUPLE_OVERHEAD` hold it.
 """

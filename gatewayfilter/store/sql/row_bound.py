@@ -13,8 +13,8 @@ def trim(connection: Connection, table: Table, age: Column[Any], most: int) -> i
 
     Counts the table, which takes milliseconds: call it occasionally, for fewer new rows than it deletes at once.
     """
-    surplus = (connection.scalar(select(func.count()).select_from(table)) or 0) - most
-    if surplus <= 0:
+    surplus = max(connection.execute(select(func.count()).select_from(table)).scalar_one() - most, 0)
+    if not surplus:
         return 0
     keys = list(table.primary_key)
     oldest = select(*keys).order_by(age).limit(min(surplus, _MOST_AT_ONCE))

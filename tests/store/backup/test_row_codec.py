@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, String, Table
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, Integer, LargeBinary, MetaData, String, Table, Uuid
 
 from gatewayfilter.errors import BackupError
 from gatewayfilter.store.backup.row_codec import RowCodec
@@ -61,6 +61,13 @@ def test_the_values_of_a_column(column: str, good: tuple[Any, ...], bad: tuple[A
     for value in bad:
         with pytest.raises(BackupError, match=f"^the backup cannot be used: a row of rows has an unusable value for {column}$"):
             codec.row(json.dumps(record | {column: value}).encode())
+
+
+def test_no_value_fits_a_column_of_another_kind() -> None:
+    codec = RowCodec(Table("rows", MetaData(), Column("number", Uuid, nullable=False)))
+    for value in ("0" * 32, 7):
+        with pytest.raises(BackupError, match="unusable value for number"):
+            codec.row(json.dumps({"number": value}).encode())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -33,8 +35,6 @@ from gatewayfilter.store.backup import BACKED_UP, LEFT_OUT, Part
 from gatewayfilter.store.backup.older_schema import at_this_schema, check_schema
 from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.schema import DECISIONS, HEAD, METADATA, REVIEW_STEPS, REVIEW_TASKS
-
-pytestmark = pytest.mark.slow
 
 ALL = frozenset(Part)
 STATE = frozenset({Part.STATE})
@@ -270,6 +270,7 @@ def _edited(line: bytes, **values: Any) -> bytes:
     return json.dumps(json.loads(line) | values).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "edit"),
     [
@@ -368,6 +369,8 @@ def test_rows_of_an_earlier_schema(sqlite_url: str, tmp_path: Path) -> None:
             "learned_entries": 0,
             "review_tasks": 0,
         }
+        with closing(sqlite3.connect(tmp_path / "earlier.sqlite3")) as earlier:
+            assert earlier.execute("SELECT score_breakdown IS NULL FROM review_tasks").fetchall() == [(1,)], "and no JSON null"
     assert [rule.pattern for rule in store.lists.rules()] == ["a.test", "ü.test"]
     assert Lines.of(store).content["policy_items"] == now["policy_items"]
     assert json.loads(Lines.of(store).content["learned_entries"][0])["certainty"] is None

@@ -1,7 +1,9 @@
 """Copies of a database before it is migrated."""
 
+import os
 import shutil
 import sqlite3
+import stat
 import time
 from contextlib import closing
 from pathlib import Path
@@ -44,6 +46,23 @@ def test_a_database_is_copied_before_it_is_migrated_and_no_more_after(old: Path)
     assert newest_usable_copy(old) == copy
 
 
+def test_who_opens_an_older_database_is_asked_before_it_is_changed(old: Path) -> None:
+    url, asked = f"sqlite:///{old}", list[str]()
+
+    def refuse() -> None:
+        asked.append(schema_status(url).current)
+        raise StoreError("another process uses it")
+
+    with pytest.raises(StoreError, match="another process uses it"):
+        Store.open(url, before_upgrade=refuse)
+    assert asked == [schema_status(url).current] != [HEAD]
+    assert [path.name for path in old.parent.iterdir()] == ["old.sqlite3"], "no copy, and no log of an open connection"
+    Store.open(url, before_upgrade=lambda: asked.append("again")).close()
+    assert (asked[1:], schema_status(url).current) == (["again"], HEAD)
+    for path in (old, old.with_name("new.sqlite3")):
+        Store.open(f"sqlite:///{path}", before_upgrade=refuse).close()
+
+
 def test_without_room_nothing_is_migrated(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = schema_status(f"sqlite:///{old}")
     usage: Any = shutil.disk_usage(old.parent)
@@ -84,6 +103,7 @@ def test_a_damaged_copy_takes_no_database_away(old: Path, monkeypatch: pytest.Mo
     contents = bytearray(damaged.read_bytes())
     contents[-20_000:] = bytes(20_000)
     damaged.write_bytes(contents)
+    assert [upgrade_copies._is_whole(copy) for copy in (whole, damaged, old.with_name("none"))] == [True, False, False]
     assert go_back(old)[0] == whole
     whole.unlink()
     with pytest.raises(StoreError, match="no copy in"):
@@ -154,3 +174,55 @@ def test_what_is_moved_aside_is_whole_without_its_log(old: Path) -> None:
     assert not aside.with_name(f"{aside.name}-wal").exists()
     with closing(sqlite3.connect(aside)) as connection:
         assert connection.execute("SELECT count(*) FROM later").fetchone() == (0,)
+
+
+def test_what_a_killed_process_of_this_number_left_is_in_nobody_s_way(old: Path) -> None:
+    (old.parent / "backups").mkdir()
+    (old.parent / "backups" / f".before-upgrade-{os.getpid()}.part").write_text("half")
+    copy = copy_before_upgrade(old)
+    assert [one.name for one in (old.parent / "backups").iterdir()] == [copy.name]
+    other = old.with_name("other")
+    other.write_text("of another program")
+    old.with_name(".old.sqlite3.back").symlink_to(other)
+    go_back(old)
+    assert (other.read_text(), old.is_symlink()) == ("of another program", False)
+
+
+def test_a_copy_that_fails_leaves_nothing_behind(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    copy = copy_before_upgrade(old)
+    before = old.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuses)
+        with pytest.raises(StoreError, match="cannot be copied before its upgrade: No space left on device"):
+            copy_before_upgrade(old)
+        with pytest.raises(StoreError, match=f"cannot put {copy.name} in the place of .*: No space left on device"):
+            go_back(old)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copyfile", refuses)
+        with pytest.raises(StoreError, match="in the place of"):
+            go_back(old)
+    assert [one.name for one in copy.parent.iterdir()] == [copy.name]
+    assert [one.name for one in old.parent.iterdir() if one.name.startswith(".")] == []
+    assert old.read_bytes() == before
+    old.write_bytes(b"")
+    with pytest.raises(StoreError, match="before its upgrade: no such table"):
+        copy_before_upgrade(old)
+    assert [one.name for one in copy.parent.iterdir()] == [copy.name]
+
+
+def test_copies_are_on_the_disk_before_they_count(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[int, bool]] = []
+
+    def fsync(descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        written.append((found.st_ino, stat.S_ISDIR(found.st_mode)))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    copy = copy_before_upgrade(old)
+    assert written == [(copy.stat().st_ino, False), (copy.parent.stat().st_ino, True)]
+    written.clear()
+    go_back(old)
+    assert written == [(old.stat().st_ino, False)]

@@ -4,9 +4,12 @@ from contextlib import closing
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select, update
 
 from gatewayfilter.model import Change, ChangeKind, EntryKind, LearnedEntry, ListAction, ManualRule
 from gatewayfilter.store import Store
+from gatewayfilter.store.sql.database import Area
+from gatewayfilter.store.sql.schema import LIST_CHANGES
 
 
 class Overlay:
@@ -113,6 +116,35 @@ def test_a_feed_that_takes_anothers_place_begins_anew(sqlite_url: str) -> None:
         store.feed.begin_after(first + 50)
         assert store.feed.last_seq() - first == 50 + first - 2
         assert len(store.lists.rules()) == 2
+
+
+def test_an_empty_feed_begins_at_the_gap_alone(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        assert (store.feed.last_seq(), store.feed.mark(0), store.feed.mark(1)) == (0, "0", "")
+        store.feed.begin_after(0)
+        (only,) = store.feed.read(0)
+        assert (only.seq, store.feed.last_seq()) == (1_000_000, 1_000_000)
+        assert only.manual is not None
+        assert only.manual.rule_id == 0, "no number of a rule"
+
+
+def test_the_mark_of_a_step_is_that_of_what_it_says(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        store.lists.add_rule(ListAction.BLOCK, EntryKind.HOST, "a.example")
+        mark = store.feed.mark(1)
+        with store._database.write(Area.LISTS) as connection:
+            payload = connection.execute(select(LIST_CHANGES.c.payload)).scalar_one()
+            connection.execute(update(LIST_CHANGES).values(payload=dict(sorted(payload.items(), reverse=True))))
+        assert store.feed.mark(1) == mark
+        with store._database.write(Area.LISTS) as connection:
+            connection.execute(update(LIST_CHANGES).values(payload={**payload, "comment": "x"}))
+        assert store.feed.mark(1) != mark
+
+
+def test_a_process_that_reads_the_feed_once_keeps_no_connection_for_it(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url)) as store:
+        assert store.feed.read(0) == []
+        assert store.feed._newer._connection is None
 
 
 def test_net_changes_of_learned_entries_are_the_last_of_each(sqlite_url: str) -> None:

@@ -74,7 +74,7 @@ def test_what_is_stored_about_a_client_is_erased_and_nothing_else(
 ) -> None:
     monkeypatch.setattr(client_traces, "_AT_ONCE", at_once)
     store.unblock.ask(
-        [ask("by-name", "10.0.0.9", "kim"), ask("logged", "hash"), ask("address", "10.0.0.1"), ask("b", "10.0.0.2")]
+        [ask("by-name", "10.0.0.9", "kim"), ask("logged", "hash"), ask("address", "10.0.0.1"), ask("b", "10.0.0.2", "bo")]
     )
     links = [
         store.bypass.add(BypassLink(f"http://{scope}/", EntryKind.DOMAIN, ".a", scope, 2_000.0, False, NOW))
@@ -95,6 +95,7 @@ def test_what_is_stored_about_a_client_is_erased_and_nothing_else(
     left = store.notifications.after(0, 99)
     assert erased["messages"] == asked - len(left) >= 3
     assert not any({"hash", "10.0.0.1", "kim"}.intersection(map(str, one.facts.values())) for one in left)
+    assert [one.facts for one in left if one.event == "device"] == [{"client": "x"}, {}]
     (open_request,) = store.unblock.open_requests()
     assert open_request.url == "http://b/"
     requests = [request for number in range(1, 5) if (request := store.unblock.find(number)) is not None]
@@ -105,6 +106,8 @@ def test_what_is_stored_about_a_client_is_erased_and_nothing_else(
     assert len(gone) == 3
     found = {link.link_id: link for link in store.bypass.links()}
     assert [found[link.link_id].url for link in links if link.link_id in found][-1] == "http://client:bo/"
+    assert (store.unblock.decided(9), [one.url for one in store.unblock.requests()]) == ([], ["http://b/"])
+    assert [link.url for link in store.bypass.links()] == ["http://client:bo/"]
     assert store.unblock.changes(before).version > before, "those who follow hear of it"
     assert set(store.client_traces.erase(client).values()) == {0}
     nobody = ClientIdentity(frozenset(), frozenset(), "")

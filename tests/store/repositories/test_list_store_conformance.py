@@ -173,8 +173,8 @@ def test_many_rules_at_once(lists: ListStore, feed: ChangeFeed) -> None:
 
 def test_a_removed_rule_is_gone_and_its_number_is_not_used_again(lists: ListStore, feed: ChangeFeed) -> None:
     rule = lists.add_rule(ALLOW, EntryKind.DOMAIN, ".a.example")
-    assert lists.remove_rule(rule.rule_id)
-    assert not lists.remove_rule(rule.rule_id)
+    assert lists.remove_rule(rule.rule_id) is True
+    assert lists.remove_rule(rule.rule_id) is False
     assert lists.rules() == []
     assert steps(feed) == [(ADDED, rule), (REMOVED, rule)]
     assert lists.add_rule(ALLOW, EntryKind.DOMAIN, ".a.example").rule_id != rule.rule_id

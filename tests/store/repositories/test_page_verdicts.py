@@ -30,6 +30,12 @@ def test_a_judgement_comes_back_with_its_evidence(verdicts: VerdictStore) -> Non
     assert verdicts.find("http://a.example/x?y=2") is None
 
 
+def test_a_judgement_with_every_member_comes_back(verdicts: VerdictStore) -> None:
+    whole = replace(HARMFUL, fields={"price": ["7"]}, certainty=0.5, doubt="fraud")
+    verdicts.record(URL, whole, 100.5)
+    assert verdicts.find(URL) == (whole, 100.5)
+
+
 def test_the_newest_judgement_is_kept(verdicts: VerdictStore) -> None:
     verdicts.record(URL, HARMFUL, 100.0)
     verdicts.record(URL, HARMLESS, 101.0)

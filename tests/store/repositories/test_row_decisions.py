@@ -113,7 +113,8 @@ def rule(**more: Any) -> ManualRule:
 
 def test_which_rule_outlasts_another() -> None:
     for before, after, lasts in (
-        (rule(), rule(), False), (rule(expires_at=10.1), rule(), True), (rule(expires_at=9.9), rule(), False),
+        (rule(), rule(), False), (rule(comment="x"), rule(), False),
+        (rule(expires_at=10.1), rule(), True), (rule(expires_at=9.9), rule(), False),
         (rule(expires_at=None), rule(), True), (rule(expires_at=None), rule(expires_at=None), True),
         (rule(), rule(expires_at=None), False), (rule(expires_at=None, enabled=False), rule(), False),
         (rule(expires_at=None, action=ListAction.BLOCK), rule(), False),
@@ -285,4 +286,6 @@ def test_entries_of_the_audit_log_are_bounded_and_taken_back_once(store: Store, 
     ):
         assert [one.entry_id for one in store.audit.page(action=action)] == numbers, action
     assert [one.entry_id for one in store.audit.page(before=3, limit=1)] == [2]
+    wanted, _ = (store.audit.add(replace(made, action=action)) for action in ("a_b.c", "axb.c"))
+    assert [one.entry_id for one in store.audit.page(action="a_b.")] == [wanted]
     assert store.audit.page(who="bob") == []

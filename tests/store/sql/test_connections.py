@@ -7,7 +7,7 @@ import struct
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from gatewayfilter.errors import StoreError, StoreUnavailableError
 from gatewayfilter.store.backup import upgrade_copies
-from gatewayfilter.store.sql import sqlite_file
+from gatewayfilter.store.sql import cut_log, sqlite_file
 from gatewayfilter.store.sql.cut_log import LogWatch, beside, mend
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.db_errors import sentence_of, store_error
@@ -57,6 +57,58 @@ def test_writers_of_a_server_share_the_log_and_exclude_each_other_elsewhere(tmp_
         Database.from_url(f"sqlite:///{tmp_path}/a.sqlite3")._lock(connection, area)
     assert [one.partition(" AS ")[0] for one in asked] == [
         f"SELECT pg_advisory_xact_lock_shared({int(Area.LOG)})", f"SELECT pg_advisory_xact_lock({int(Area.LISTS)})",
+    ]  # fmt: skip
+
+
+class Pooled:
+    """A connection to a server, and the pool that it comes from: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def connect(self) -> AbstractContextManager["Pooled"]:
+        return nullcontext(self)
+
+    def execute(self, statement: Any) -> None:
+        compiled = statement.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]
+        self.told.append(str(compiled).partition(" AS ")[0])
+
+    def execution_options(self, **options: object) -> "Pooled":
+        self.told.append(str(options))
+        return self
+
+    def commit(self) -> None:
+        self.told.append("commit")
+
+    def rollback(self) -> None:
+        self.told.append("rollback")
+
+
+def test_each_write_to_a_server_takes_the_lock_of_its_area(monkeypatch: pytest.MonkeyPatch) -> None:
+    pooled: Any = Pooled()
+    database = Database.from_url(SERVER)
+    monkeypatch.setattr(database, "_engine", pooled)
+    locks = {area: f"SELECT pg_advisory_xact_lock({int(area)})" for area in (Area.LISTS, Area.UNBLOCK, Area.VERDICTS)}
+    with database.write(Area.LISTS) as connection:
+        assert (connection, pooled.told) == (pooled, [locks[Area.LISTS]])
+    assert pooled.told.pop() == "commit"
+    pooled.told.clear()
+    with database.together(Area.VERDICTS):
+        with database.write(Area.LISTS) as connection, database.read() as reader:
+            assert (connection, reader) == (pooled, pooled)
+        with database.write(Area.UNBLOCK):
+            pass
+    assert pooled.told == [locks[Area.VERDICTS], locks[Area.LISTS], locks[Area.UNBLOCK], "commit"]
+    pooled.told.clear()
+    with database.read():
+        pass
+    assert pooled.told == []
+    with database.snapshot():
+        pass
+    with database.autocommit():
+        pass
+    assert pooled.told == [
+        "{'isolation_level': 'REPEATABLE READ', 'postgresql_readonly': True}", "rollback", "{'isolation_level': 'AUTOCOMMIT'}",
     ]  # fmt: skip
 
 
@@ -176,6 +228,18 @@ def test_a_log_is_cut_where_its_index_promises_more(tmp_path: Path) -> None:
     assert not cut(path, 0)
     beside(path, "-shm").unlink()
     assert mend(path) is False
+
+
+def test_an_index_that_is_being_written_promises_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = index_of(tmp_path / "a", 512, 5)
+    for headers in ([(512, 5, 0), (512, 6, 0)], [None, (512, 5, 0)], [(512, 5, 0), None]):
+        read = iter(headers)
+        monkeypatch.setattr(cut_log, "_header", lambda _, read=read: next(read))
+        assert not cut(path, 0)
+    monkeypatch.undo()
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    assert cut(path, 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
 
 def test_a_watch_looks_closer_where_a_log_became_shorter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

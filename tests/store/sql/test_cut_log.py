@@ -123,6 +123,18 @@ def test_logs_that_sqlite_shortens_are_no_matter(tmp_path: Path, caplog: pytest.
     assert not mend(path)  # no index yet
 
 
+def test_an_index_that_cannot_be_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a.sqlite3"
+    beside(path, "-wal").write_bytes(b"log")
+    beside(path, "-shm").mkdir()
+    watch = LogWatch(path)
+    watch.look()
+    beside(path, "-wal").write_bytes(b"")
+    watch.look()
+    (told,) = caplog.records
+    assert told.getMessage().startswith(f"whether {beside(path, '-wal')} was cut is not known: ")
+
+
 def test_an_open_store_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "a.sqlite3"
     with closing(Store.open(f"sqlite:///{path}")) as store, closing(Store.open(f"sqlite:///{path}")) as other:

@@ -1,5 +1,6 @@
 import random
 from contextlib import closing
+from functools import partial
 
 import pytest
 from sqlalchemy import delete
@@ -45,6 +46,7 @@ def used_bytes(store: Store) -> int:
 @pytest.mark.parametrize("lengths", [[30], [250], [1_000], [1_800], [2_100], [60_000], [30, 30, 30, 1_800]])
 def test_the_estimate_is_what_the_file_takes(sqlite_url: str, lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_rows, "_LONGEST_S", 60.0)  # on a busy machine the index has more and smaller parts
+    monkeypatch.setattr(log_size, "STRATA", 100_000)  # every row
     store = Store.open(sqlite_url)
     empty = used_bytes(store)
     draw = random.Random(1)
@@ -57,6 +59,18 @@ def test_the_estimate_is_what_the_file_takes(sqlite_url: str, lengths: list[int]
         found = measure_log(connection, 1)
     store.close()
     assert found.size_bytes == pytest.approx(used_bytes(store) - empty, rel=0.2, abs=40_000)
+
+
+def test_a_sample_stands_for_the_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(1)
+    store.log.write([record(draw.choice([30, 30, 30, 1_800])) for _ in range(6_000)])
+    with store._database.read() as connection:
+        monkeypatch.setattr(log_size, "STRATA", 6_000)
+        whole = measure_log(connection, 1).size_bytes
+        monkeypatch.undo()
+        for seed in range(10):
+            monkeypatch.setattr(log_size, "SystemRandom", partial(random.Random, seed))
+            assert measure_log(connection, 1).size_bytes == pytest.approx(whole, rel=0.1)
 
 
 def test_an_empty_log_takes_nothing(store: Store) -> None:
@@ -115,12 +129,13 @@ def test_it_is_measured_again_only_when_so_much_was_written_that_it_can_matter(
 )
 def test_the_excess_is_of_the_oldest_rows(sqlite_url: str, most: float, kept: float | None, surplus: int) -> None:
     with closing(Store.open(sqlite_url)) as store:
-        store.log.write([record(100)] * 10)
+        written = record(100)
+        store.log.write([written] * 10)
         with store._database.read() as connection:
             whole = measure_log(connection, 1e9)
             one = whole.size_bytes / 10
             found = measure_log(connection, most * one, None if kept is None else kept * one)
-    assert whole.surplus_up_to == 0
+    assert whole == log_size.LogSize(10 * log_size._of_sqlite(sum(len(text) for text in written if isinstance(text, str))), 0)
     assert found == log_size.LogSize(whole.size_bytes, surplus)
 
 

@@ -104,3 +104,24 @@ def test_a_fault_is_told_by_the_read_itself(sqlite_url: str, monkeypatch: pytest
 
         monkeypatch.setattr(store._database, "keep_connection", refuses)
         assert not store.feed._newer.has_none(seq)
+
+
+def test_a_file_that_takes_the_place_of_another_is_asked(sqlite_url: str, tmp_path: Path) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with closing(Store.open(sqlite_url)) as store:
+        block(store, "a.example")
+        seq = following(store)
+        first = store.feed._newer._connection
+        following(store)
+        assert store.feed._newer._connection is first, "the same file is not opened again"
+        with store._database.read() as connection:
+            connection.exec_driver_sql("VACUUM INTO ?", (str(tmp_path / "other.sqlite3"),))
+        with closing(Store.open(f"sqlite:///{tmp_path / 'other.sqlite3'}")) as other:
+            block(other, "b.example")
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        (tmp_path / "other.sqlite3").rename(path)
+        assert hosts(store, seq) == ["b.example"]
+        assert first is not None
+        with pytest.raises(sqlite3.ProgrammingError):
+            first.cursor()

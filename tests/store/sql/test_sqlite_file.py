@@ -56,6 +56,20 @@ def test_nothing_is_made_beside_a_file_that_cannot_be_written(file: Path, monkey
             assert not file.with_name(f"{file.name}-shm").exists()
 
 
+def test_a_connection_that_cannot_be_set_up_is_closed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[sqlite3.Connection] = []
+
+    def fails(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+        made.append(connection)
+        raise sqlite3.OperationalError(f"busy for {busy_timeout_s} s")
+
+    monkeypatch.setattr(sqlite_file, "_set_up", fails)
+    with pytest.raises(sqlite3.OperationalError, match=r"busy for 1\.5 s"):
+        connect(file, 1.5)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        made[0].execute("SELECT 1")
+
+
 class Busy:
     """A connection that is busy at first."""
 

@@ -1,5 +1,6 @@
 """Opening: made, migrated, quick at the head, and one clear sentence for everything that cannot be opened."""
 
+import logging
 import os
 import shutil
 import sqlite3
@@ -20,7 +21,7 @@ from sqlalchemy import create_engine
 import gatewayfilter.store.sql.schema_version as schema_version_module
 from gatewayfilter.errors import StoreError
 from gatewayfilter.model import EntryKind, ListAction
-from gatewayfilter.store import SchemaStatus, Store, schema_status, upgrade
+from gatewayfilter.store import SchemaStatus, Store, faults_of, schema_status, upgrade
 from gatewayfilter.store.sql.database import Area, Database
 from gatewayfilter.store.sql.schema import HEAD, METADATA
 
@@ -49,6 +50,13 @@ def test_a_new_database_is_made_private_and_in_wal_mode(tmp_path: Path) -> None:
     assert schema_status(url) == SchemaStatus(HEAD, HEAD)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_migration_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("alembic").setLevel(logging.NOTSET)
+    with caplog.at_level(logging.INFO):
+        Store.open(f"sqlite:///{tmp_path}/new.sqlite3").close()
+    assert caplog.records == []
 
 
 def test_every_connection_is_set_up(sqlite_url: str) -> None:
@@ -233,6 +241,22 @@ def test_a_file_that_cannot_be_used_gives_one_sentence_that_names_it(
         Store.open(sqlite_url)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_wrong_in_a_file_is_named(sqlite_url: str, tmp_path: Path) -> None:
+    assert faults_of(sqlite_url) == faults_of(f"sqlite:///{tmp_path}/none.sqlite3") == []
+    assert not (tmp_path / "none.sqlite3").exists()
+    assert faults_of("postgresql+psycopg://nobody@127.0.0.1:1/none") == []
+    with closing(sqlite3.connect(tmp_path / "gatewayfilter.sqlite3")) as connection, connection:
+        connection.execute("CREATE TABLE parents (id INTEGER PRIMARY KEY)")
+        connection.execute("CREATE TABLE children (parent REFERENCES parents (id), name)")
+        connection.execute("INSERT INTO children VALUES (7, NULL)")
+    missing = "a row of children refers to one that is missing"
+    assert faults_of(sqlite_url) == [missing]
+    with closing(sqlite3.connect(tmp_path / "gatewayfilter.sqlite3")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'name)', 'name NOT NULL)') WHERE name = 'children'")
+    assert faults_of(sqlite_url) == ["NULL value in children.name", missing]
 
 
 def test_a_path_that_no_system_knows_gives_one_sentence() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from sqlalchemy.engine import Row
 
 from gatewayfilter.errors import AccountError
@@ -35,7 +35,7 @@ class SqlAccounts:
     def exist(self) -> bool:
         """Returns whether there is any account."""
         with self._database.read() as connection:
-            return connection.scalar(select(_COLUMNS.id).limit(1)) is not None
+            return connection.execute(select(exists(select(_COLUMNS.id)))).scalar_one()
 
     def get(self, account_id: int) -> Account | None:
         """Returns the account with a number."""
@@ -60,7 +60,7 @@ class SqlAccounts:
             AccountError: the name or the external identity is taken, or there are too many accounts; nothing was changed.
         """
         with self._database.write(Area.ACCESS) as connection:
-            count = connection.scalar(select(func.count()).select_from(ACCOUNTS)) or 0
+            count = connection.execute(select(func.count()).select_from(ACCOUNTS)).scalar_one()
             if only_first and count:
                 raise AccountError("there is an account already")
             if count >= MOST:

@@ -36,7 +36,7 @@ class SqlApiTokens:
             of_account = select(func.count()).where(_COLUMNS.account_id == token.account_id)
             if connection.scalar(of_account.where(_COLUMNS.name == token.name)):
                 raise AccountError(f"the account has a token {token.name!r} already")
-            if (connection.scalar(of_account) or 0) >= MOST_OF_ACCOUNT:
+            if connection.execute(of_account).scalar_one() >= MOST_OF_ACCOUNT:
                 raise AccountError(f"an account has at most {MOST_OF_ACCOUNT} tokens")
             values = {
                 "digest": token.digest,

@@ -180,7 +180,7 @@ class SqlFrontier:
         """Returns counts by state: `waiting`, `due` (waiting and may be leased now), `leased`, `done`, `dead`."""
         with self._database.read() as connection:
             counts = {row.state: row.urls for row in connection.execute(sql.COUNTS)}
-            due = connection.scalar(sql.DUE_COUNT, {"in_state": QueueState.WAITING.value, "now": now}) or 0
+            due = connection.execute(sql.DUE_COUNT, {"in_states": [QueueState.WAITING.value], "now": now}).scalar_one()
         counts[QueueState.WAITING.value] = counts.get(QueueState.WAITING.value, 0) + counts.get(sql.HELD, 0)
         waiting, *others = ((state.value, counts.get(state.value, 0)) for state in QueueState)
         return dict([waiting, ("due", due), *others])
@@ -263,7 +263,7 @@ class SqlFrontier:
     def _admit(self, connection: Connection, new: Sequence[tuple[bytes, CrawlRequest]]) -> Sequence[tuple[bytes, CrawlRequest]]:
         """Returns those for which there is room. Counts rows only near the limit, and occasionally for additions by others."""
         if self._recount_in <= 0 or self._waiting + len(new) > self.max_waiting:
-            self._waiting = _count(connection, QueueState.WAITING)
+            self._waiting = _count(connection, QueueState.WAITING.value, sql.HELD)
             self._recount_in = _RECOUNT_AFTER
         admitted: list[tuple[bytes, CrawlRequest]] = []
         for digest, offer in new:
@@ -280,9 +280,8 @@ class SqlFrontier:
         leaving = [row.id for row in due_rows(connection, QueueState.DONE, now, _SWEEP_MOST)]
         leaving += [row.id for row in due_rows(connection, QueueState.DEAD, now - DEAD_KEEP_S, _SWEEP_MOST)]
         _delete(connection, leaving)
-        settled = _count(connection, QueueState.DONE) + _count(connection, QueueState.DEAD)
-        surplus = settled - 2 * self.max_waiting
-        if surplus > 0:
+        settled = _count(connection, QueueState.DONE.value, QueueState.DEAD.value)
+        if surplus := max(settled - 2 * self.max_waiting, 0):
             _delete(connection, connection.scalars(sql.OLDEST_SETTLED, {"most": min(surplus, _SWEEP_MOST)}).all())
 
     def _give_back(self, statement: Any, lease: Lease, **values: object) -> bool:
@@ -294,9 +293,8 @@ def _held(lease: Lease) -> dict[str, object]:
     return {"of": digest_of(lease.url), "held_token": lease.token}
 
 
-def _count(connection: Connection, state: QueueState) -> int:
-    held = connection.scalar(sql.COUNT, {"in_state": sql.HELD}) or 0 if state is QueueState.WAITING else 0
-    return held + (connection.scalar(sql.COUNT, {"in_state": state.value}) or 0)
+def _count(connection: Connection, *states: str) -> int:
+    return connection.execute(sql.COUNT, {"in_states": states}).scalar_one()
 
 
 def _public(state: str) -> str:

@@ -43,7 +43,7 @@ class SqlHolds:
         with self._database.write(Area.FRONTIER) as connection:
             if _exists(connection, kind, name):
                 return False
-            if (connection.scalar(select(func.count()).select_from(FRONTIER_HOLDS)) or 0) >= MOST_HOLDS:
+            if connection.execute(select(func.count()).select_from(FRONTIER_HOLDS)).scalar_one() >= MOST_HOLDS:
                 raise ConfigError(f"at most {MOST_HOLDS:,} tasks and hosts can be paused at a time: pause the whole queue")
             connection.execute(insert(FRONTIER_HOLDS), {"kind": kind.value, "name": name, "since": now})
         self._move(kind, name, QueueState.WAITING.value, sql.HELD)  # if it ends here, leases move them
@@ -88,17 +88,17 @@ def leasable_rows(
     """Returns up to `limit` due rows that wait and are not held, and the number of held ones that were moved out of the way."""
     holds = {(row.kind, row.name) for row in connection.execute(sql.HOLDS)}
     rows = due_rows(connection, QueueState.WAITING, now, limit, slots)
+    if not holds:
+        return rows, 0
     moved = 0
-    for _ in range(_MOST_BATCHES if holds else 0):
+    for _ in range(_MOST_BATCHES):
         held = {row.id for row in rows if _is_held(row, holds)}
         if not held:
-            break
+            return rows[:limit], moved
         moved += len(held)
         _move_ids(connection, list(held), QueueState.WAITING.value, sql.HELD)
         rows = due_rows(connection, QueueState.WAITING, now, max(limit, _CHUNK), slots)
-    else:
-        rows = [row for row in rows if not _is_held(row, holds)]
-    return rows[:limit], moved
+    return [row for row in rows if not _is_held(row, holds)][:limit], moved
 
 
 def _is_held(row: sql.FrontierRow, holds: Collection[tuple[str, str]]) -> bool:

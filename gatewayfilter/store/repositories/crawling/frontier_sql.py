@@ -39,7 +39,7 @@ SHOWN = select(
     COLUMNS.task,
     COLUMNS.depth,
 )
-COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state == bindparam("in_state"))
+COUNT = select(func.count()).select_from(FRONTIER).where(COLUMNS.state.in_(bindparam("in_states", expanding=True)))
 _IS_WAITING = COLUMNS.state == QueueState.WAITING.value
 WAITS = COLUMNS.state.in_((QueueState.WAITING.value, HELD))
 WAITING = select(func.count(), func.min(case((_IS_WAITING, COLUMNS.due_at)))).where(WAITS)

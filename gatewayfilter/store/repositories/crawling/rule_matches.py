@@ -41,8 +41,8 @@ class SqlRuleMatches:
                 if not connection.execute(_ADD, values).rowcount:
                     row = {"name": name, "pages": more.pages, "empty": more.empty, "last_at": more.last_at}
                     connection.execute(insert(RULE_MATCHES), row)
-            surplus = (connection.scalar(select(func.count()).select_from(RULE_MATCHES)) or 0) - MOST_RULES
-            if surplus > 0:
+            count = connection.execute(select(func.count()).select_from(RULE_MATCHES)).scalar_one()
+            if surplus := max(count - MOST_RULES, 0):
                 oldest = select(_COLUMNS.name).order_by(_COLUMNS.last_at, _COLUMNS.name).limit(surplus)
                 connection.execute(delete(RULE_MATCHES).where(_COLUMNS.name.in_(oldest)))
 

@@ -29,6 +29,7 @@ _T = REVIEW_TASKS.c
 _S = REVIEW_STEPS.c
 _NONE = b""
 _MOST_SAME = 1000
+_SIMHASH_BYTES = 8
 _NEWEST_OF = (
     select(REVIEW_TASKS).where(_T.digest == bindparam("of"), _T.key == bindparam("the_key")).order_by(_T.id.desc()).limit(1)
 )
@@ -143,7 +144,7 @@ class SqlReviewStore:
     def open_count(self, *, doubtful: bool = False) -> int:
         """Returns the number of open tasks; with `doubtful` only of those about pages in doubt."""
         with self._database.read() as connection:
-            return int(connection.scalar(_OPEN_DOUBTFUL if doubtful else _OPEN) or 0)
+            return connection.execute(_OPEN_DOUBTFUL if doubtful else _OPEN).scalar_one()
 
     def decide(self, task: ReviewTask, step: ReviewStep) -> ReviewStep:
         """Writes state, category, `decided_at` and `decided_by` of the task and the step in one transaction; returns the step."""
@@ -218,13 +219,13 @@ def _task_row(task: ReviewTask) -> dict[str, object]:
         "decided_at": task.decided_at,
         "decided_by": task.decided_by,
         "title": _storable(task.classification.title),
-        "simhash": task.simhash.to_bytes(8),
+        "simhash": task.simhash.to_bytes(_SIMHASH_BYTES),
         "page_digest": task.page.digest if task.page else _NONE,
         "page_proof": task.page.proof if task.page else _NONE,
         "text_digest": task.content.digest if task.content else _NONE,
         "text_proof": task.content.proof if task.content else _NONE,
         "classification": as_document(task.classification),
-        "text": zlib.compress(task.text.encode(errors="replace"), 6),
+        "text": zlib.compress(task.text.encode(errors="replace")),
         "final_url": task.final_url,
         "score_breakdown": asdict(task.score_breakdown) if task.score_breakdown else None,
         "doubtful": task.doubtful,

@@ -42,6 +42,8 @@ AGAIN_AFTER_S: Final = 3600.0
 LONGEST_COMMENT: Final = 300
 
 _DAY_S: Final = 86_400.0
+_BEFORE_ALL: Final = -1
+"""The version after which all that are kept have changed."""
 _COLUMNS = UNBLOCK_REQUESTS.c
 _OPEN = _COLUMNS.state == RequestState.OPEN.value
 _NAMED = _COLUMNS.url != ERASED_URL
@@ -67,7 +69,7 @@ class SqlUnblockRequests:
         self._lists = lists
         self._links = links
         self._other = PreparedQuery(database, _OTHER)
-        self._counted = -1, 0
+        self._counted: tuple[int, int] | None = None
 
     def ask(self, requests: Sequence[UnblockRequest]) -> int:
         """Records requests; a repeated one is counted, one beyond the limits dropped. Returns the number of new ones.
@@ -95,13 +97,12 @@ class SqlUnblockRequests:
 
     def open_count(self) -> int:
         """Returns the number of open requests. Some 15 µs while none has changed since the last call."""
-        version, number = self._counted
-        if version < 0 or not self._other.has_none(version):
+        counted = self._counted
+        if counted is None or not self._other.has_none(counted[0]):
             with self._database.read() as connection:
                 version = newest_version(connection)  # before the count: what comes meanwhile is counted again next time
-                number = int(connection.scalar(_COUNT_OPEN) or 0)
-            self._counted = version, number
-        return number
+                counted = self._counted = version, connection.execute(_COUNT_OPEN).scalar_one()
+        return counted[1]
 
     def requests(self, limit: int = MOST_OPEN) -> list[UnblockRequest]:
         """Returns open and decided requests, the newest first; none of an erased client."""
@@ -109,7 +110,7 @@ class SqlUnblockRequests:
 
     def find(self, request_id: int) -> UnblockRequest | None:
         """Returns the request with a number, `None` when there is none."""
-        return next(iter(self._select(_COLUMNS.id == request_id, 1)), None)
+        return next(iter(self._of_ids([request_id])), None)
 
     def decided(self, limit: int, before: int = 0) -> list[UnblockRequest]:
         """Returns requests that are no longer open, by falling number, with numbers below `before`; 0 for the newest.
@@ -128,12 +129,12 @@ class SqlUnblockRequests:
 
         A restore may bring older versions back: then it returns all that are kept.
         """
-        if after >= 0 and self._other.has_none(after):
+        if after > _BEFORE_ALL and self._other.has_none(after):
             return UnblockChanges(after)
         with self._database.read() as connection:
             newest = newest_version(connection)  # before the rows: what comes while they are read is read again next time
             whole = after > newest
-            since = -1 if whole else after
+            since = _BEFORE_ALL if whole else after
             rows = connection.execute(_CHANGED, {"after": since}).all()
         return UnblockChanges(newest, [_request(row) for row in rows], self._links.changed(since), whole)
 
@@ -224,11 +225,11 @@ def _is_over(before: UnblockRequest, now: float) -> bool:
 
 def _may_ask(connection: Connection, request: UnblockRequest) -> bool:
     by = {"name": request.client_name, "by": request.client}
-    if (connection.scalar(_COUNT_OPEN.where(_OF_CLIENT), by) or 0) >= MOST_OF_CLIENT:
-        return False
-    if (connection.scalar(_COUNT_OF_DAY, {**by, "since": request.at - _DAY_S}) or 0) >= MOST_A_DAY:
-        return False
-    return (connection.scalar(_COUNT_OPEN) or 0) < MOST_OPEN
+    return (
+        connection.execute(_COUNT_OPEN.where(_OF_CLIENT), by).scalar_one() < MOST_OF_CLIENT
+        and connection.execute(_COUNT_OF_DAY, {**by, "since": request.at - _DAY_S}).scalar_one() < MOST_A_DAY
+        and connection.execute(_COUNT_OPEN).scalar_one() < MOST_OPEN
+    )
 
 
 def _insert(connection: Connection, request: UnblockRequest, digest: bytes) -> None:

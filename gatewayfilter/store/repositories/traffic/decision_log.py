@@ -122,7 +122,7 @@ class SqlDecisionLog:
         """
         with self._database.read() as connection:
             newest = connection.scalar(_NEWEST) or 0
-            if newest < self._room_until.get(most_bytes, 0):
+            if newest < self._room_until.get(most_bytes, newest):
                 return 0
             measured = measure_log(connection, most_bytes, most_bytes * _SHRUNK)
         trim_counts(self._database, max(int(most_bytes * _COUNTS_SHARE / _COUNT_BYTES), _FEWEST_COUNTS))

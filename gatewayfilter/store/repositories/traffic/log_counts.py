@@ -100,7 +100,7 @@ class SqlLogCounter:
             if progress(connection, COUNTS) != after:
                 return len(rows)  # another process was faster
             kept = still_there(connection, rows)
-            if len(kept) < len(rows):
+            if len(kept) != len(rows):
                 counts = count_records(record for _, record in kept)
             if counts:
                 add_counts(connection, kept, counts)
@@ -192,7 +192,7 @@ def _buckets_at_risk(counts: Counter[Key]) -> set[tuple[int, int, int]]:
 def _merge_rarest(connection: Connection, bucket: dict[str, int]) -> None:
     """Merges the rarest names of an hour or day that has too many, until half of them are left."""
     for which, most in ((_COLUMNS.client == "", MOST_NAMES), (_COLUMNS.client != "", MOST_OF_CLIENTS)):
-        size = connection.scalar(_SIZE.where(which), bucket) or 0
+        size = connection.execute(_SIZE.where(which), bucket).scalar_one()
         if size > most:
             _merge(connection, bucket, connection.execute(_RAREST.where(which), {**bucket, "most": size - most // 2}).all())
 
@@ -261,9 +261,12 @@ def drop_counts_of(database: Database, clients: frozenset[str]) -> None:
 
 
 def trim_counts(database: Database, most_rows: int) -> None:
-    """Removes the oldest hours, and then the oldest days, while there are more rows than `most_rows`, in short transactions."""
+    """Removes the oldest hours, and then the oldest days, while there are more rows than `most_rows`, in short transactions.
+
+    Ends where another process removes them at the same time.
+    """
     with database.read() as connection:
-        surplus = (connection.scalar(select(func.count()).select_from(LOG_COUNTS)) or 0) - most_rows
+        surplus = connection.execute(select(func.count()).select_from(LOG_COUNTS)).scalar_one() - most_rows
     for period in PERIODS:
         while surplus > 0:
             with database.read() as connection:
@@ -273,6 +276,6 @@ def trim_counts(database: Database, most_rows: int) -> None:
             with database.write(Area.LOG_COUNTS) as connection:
                 gone = connection.execute(delete(LOG_COUNTS).where(_COLUMNS.period_s == period, _COLUMNS.start == start)).rowcount
             if not gone:
-                break
+                return
             surplus -= gone
             time.sleep(_TRIM_PAUSE_S)

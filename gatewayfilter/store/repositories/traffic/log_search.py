@@ -113,16 +113,14 @@ class SqlLogSearch:
     ) -> tuple[list[tuple[int, LogRecord]], int]:
         """Returns what was found, and the id down to which all is looked at."""
         found: list[tuple[int, LogRecord]] = []
-        reached = spans[0][1] + 1
+        reached = spans[0][1]
         for bounds in spans:
-            reached = min(reached, bounds[1] + 1)
-            for rows, down_to in self._candidates(connection, query, bounds, budget):
+            for rows, reached in self._candidates(connection, query, bounds, budget):
                 for number, record in rows:
                     if query.matches(record):
                         found.append((number, record))
                         if len(found) == limit:
                             return found, number
-                reached = down_to
                 if not budget.left_s():
                     return found, reached
             if reached > bounds[0]:  # a statement was cancelled at the end of the time
@@ -145,7 +143,7 @@ def _from_terms(connection: Connection, terms: str, bounds: tuple[int, int], bud
     low, top = bounds
     span = _FIRST_SPAN
     while top >= low:
-        edge, begun = max(low, top - span + 1), budget.now()
+        edge, begun = max(low, top - span), budget.now()
         ids = list(connection.scalars(_MATCH, {"terms": terms, "top": top, "low": edge, "most": _FOUND}))
         down_to = ids[-1] if len(ids) == _FOUND else edge
         took_s = budget.now() - begun
@@ -154,7 +152,7 @@ def _from_terms(connection: Connection, terms: str, bounds: tuple[int, int], bud
         for part in batched(ids, _READ):
             rows = [numbered(row) for row in connection.execute(_BY_ID, {"ids": part})]
             yield rows, down_to if part[-1] == ids[-1] else part[-1]
-        span = _fitted_span(top - down_to + 1, took_s, budget.left_s())
+        span = _fitted_span(top - down_to, took_s, budget.left_s())
         top = down_to - 1
 
 

@@ -1,5 +1,6 @@
 """The ids of the decision log that may lie in a time span, by the hours that are counted."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -11,6 +12,7 @@ from gatewayfilter.store.sql.schema import DECISIONS, LOG_HOURS
 
 _MOST_IN_HOUR: Final = 100_000
 """Ids of the last hour of a span up to which the newest one before its end is searched: some 5 ms."""
+_EMPTY: Final = (1, 0)
 
 _COLUMNS = DECISIONS.c
 _NEWEST = select(func.max(_COLUMNS.id))
@@ -24,10 +26,11 @@ def id_spans(connection: Connection, query: LogQuery, before: int | None) -> lis
 
     Clocks jump, so a span may hold records of other times. Records that are not counted yet are a span of their own.
     """
-    top = connection.scalar(_NEWEST) or 0
+    top, low = connection.scalar(_NEWEST), connection.scalar(_OLDEST)
+    if top is None or low is None:
+        return []
     if before is not None:
         top = min(top, before - 1)
-    low = connection.scalar(_OLDEST) or top + 1
     if query.since is None and query.until is None:
         return [(low, top)] if low <= top else []
     counted = progress(connection, COUNTS)
@@ -42,16 +45,19 @@ def _counted_span(connection: Connection, since: float | None, until: float | No
     if since is not None:
         hours = hours.where(LOG_HOURS.c.start >= hour_of(since))
     if until is None:
-        first, last = connection.execute(hours).one()
-        return (first, last) if first is not None else (1, 0)
-    first, last = connection.execute(hours.where(LOG_HOURS.c.start < hour_of(until))).one()
+        return _joined([connection.execute(hours).one()])
+    whole = connection.execute(hours.where(LOG_HOURS.c.start < hour_of(until))).one()
     of_last_hour = connection.execute(_HOUR, {"start": hour_of(until)}).one_or_none()
     begin = max(hour_of(until), since or 0.0)
     if of_last_hour is None or begin >= until:
-        return (first, last) if first is not None else (1, 0)
-    newest: int | None = of_last_hour.last_id
-    if of_last_hour.last_id - of_last_hour.first_id <= _MOST_IN_HOUR:
-        newest = connection.scalar(_NEWEST_BEFORE, {"begin": begin, "end": until})
-    if first is None:
-        return (of_last_hour.first_id, newest) if newest is not None else (1, 0)
-    return min(first, of_last_hour.first_id), max(last, newest or 0)
+        return _joined([whole])
+    first, last = of_last_hour
+    if last - first <= _MOST_IN_HOUR:
+        last = connection.scalar(_NEWEST_BEFORE, {"begin": begin, "end": until})
+    return _joined([whole, (first, last)])
+
+
+def _joined(spans: Iterable[Sequence[int | None]]) -> tuple[int, int]:
+    """Returns the lowest and the highest id of spans, of which those without an end are empty."""
+    known = [(first, last) for first, last in spans if first is not None and last is not None]
+    return (min(first for first, _ in known), max(last for _, last in known)) if known else _EMPTY

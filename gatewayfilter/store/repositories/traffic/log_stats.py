@@ -165,8 +165,8 @@ class _Tally:
         period = HOUR_S if len(self._starts) <= _MOST_HOURS else DAY_S
         dimension = LogDimension.REASON
         found: dict[int, list[int]] = {}
-        if self._clients is None and self._starts:
-            span = {"begin": self._starts[0] // period * period, "end": self._starts[-1] + 1}
+        if self._clients is None:
+            span = {"begin": self._span[0] // period * period, "end": self._span[1]}
             for start, _, action, number in self._connection.execute(OF_EVERYBODY, {"period_s": period, **span}):
                 counts = found.setdefault(start, [0, 0])
                 counts[0] += int(number)
@@ -213,11 +213,11 @@ class _Tally:
         """
         if self._span[0] <= day and day + DAY_S <= self._span[1]:
             return True
-        number = self._number_in(DAY_S, day, day + 1)
-        return number == self._number_in(HOUR_S, hours[0], hours[-1] + 1)
+        number = self._number_in(DAY_S, day, day + DAY_S)
+        return number == self._number_in(HOUR_S, hours[0], hours[-1] + HOUR_S)
 
     def _number_in(self, period: int, begin: int, end: int) -> int:
-        return int(self._connection.scalar(_NUMBER_IN, {"period_s": period, "begin": begin, "end": end}) or 0)
+        return int(self._connection.execute(_NUMBER_IN, {"period_s": period, "begin": begin, "end": end}).scalar_one())
 
     def _where(self, period: int, dimension: LogDimension, starts: tuple[int, ...]) -> dict[str, Any]:
         of_everybody = self._clients is None or dimension is LogDimension.CLIENT
@@ -238,14 +238,14 @@ def _span(connection: Connection, fresh: Counter[Key], since: float | None, unti
     known += [key[2] for key in fresh if key[0] == HOUR_S]
     if not known:
         return None
-    begin = max(min(known), hour_of(since) if since is not None else 0)
+    begin = max(min(known), hour_of(since or 0.0))
     end = max(known) + HOUR_S
     if until is not None:
         last_hour = hour_of(until)
         end = min(end, last_hour if last_hour == until else last_hour + HOUR_S)
     if begin >= end:
         return None
-    hours = connection.scalar(_HOURS_IN, {"begin": begin, "end": end}) or 0
+    hours = connection.execute(_HOURS_IN, {"begin": begin, "end": end}).scalar_one()
     if hours > _MOST_HOURS:
         begin, end = begin // DAY_S * DAY_S, -(-end // DAY_S) * DAY_S
     return begin, end

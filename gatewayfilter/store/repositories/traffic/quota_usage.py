@@ -24,8 +24,8 @@ from gatewayfilter.store.sql.schema import POLICY_ITEMS, QUOTA_USAGE
 _ITEMS = POLICY_ITEMS.c
 _USAGE = QUOTA_USAGE.c
 _SELECT_ITEMS = select(_ITEMS.record).where(_ITEMS.kind.in_(["quota", "spent"]))
-_MOST_MINUTES: Final = 1_560
-"""Minutes of the longest day: 26 hours, where a zone moves back by two."""
+_LAST_MINUTE: Final = 1_559
+"""Of the longest day: 26 hours, where a zone moves back by two."""
 _KEPT_DAYS: Final = 2
 _MOST_CLIENTS: Final = 10_000
 """Addresses of one quota and day: those of IPv6 are as many as a device likes. Clients that policies name are not limited."""
@@ -54,7 +54,7 @@ class SqlQuotaUsage:
                 if quota is not None:
                     day, span = day_at(use.minute * 60.0, zone_of(quota.timezone))
                     minute = int(use.minute * 60 - span.begin) // 60
-                    days.setdefault((use.client, use.quota, day), (span, set()))[1].add(min(max(minute, 0), _MOST_MINUTES - 1))
+                    days.setdefault((use.client, use.quota, day), (span, set()))[1].add(min(max(minute, 0), _LAST_MINUTE))
             steps: list[Spent] = []
             for key, (span, minutes) in days.items():
                 used = _merge(connection, key, minutes)
@@ -113,7 +113,7 @@ def _merge(connection: Connection, key: tuple[str, str, int], minutes: Iterable[
     of_quota = _USAGE.quota == quota
     connection.execute(delete(QUOTA_USAGE).where(of_quota, _USAGE.day < day - _KEPT_DAYS))
     if client.startswith(_BY_ADDRESS):
-        by_address = _USAGE.client.startswith(_BY_ADDRESS, autoescape=True)
+        by_address = _USAGE.client.startswith(_BY_ADDRESS)
         same_day = select(_USAGE.client).where(of_quota, _USAGE.day == day, by_address).limit(_MOST_CLIENTS)
         if len(connection.execute(same_day).all()) >= _MOST_CLIENTS:
             return None

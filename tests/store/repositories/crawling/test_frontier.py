@@ -12,7 +12,7 @@ from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.crawling import frontier as frontier_module
 from gatewayfilter.store.repositories.crawling.frontier import DEAD_KEEP_S
 from gatewayfilter.store.repositories.crawling.frontier_sql import DUE_IN_LEVEL, NEXT_LEVEL
-from gatewayfilter.store.sql.database import Database
+from gatewayfilter.store.sql.database import Area, Database
 
 LINK, VISIT, RECHECK, MANUAL = Priority.LINK, Priority.VISIT, Priority.RECHECK, Priority.MANUAL
 
@@ -63,6 +63,16 @@ def test_room_comes_back_when_urls_leave(store: Store) -> None:
     assert frontier.add(offers(5, start=10), 1.0) == 2
     frontier.clear()
     assert frontier.add(offers(5, start=20), 1.0) == 3
+
+
+def test_room_for_long_urls_comes_back_when_the_queue_is_emptied(store: Store) -> None:
+    frontier = store.frontier
+    frontier.max_waiting = 10
+    frontier.add(offers(6), 1.0)
+    long = CrawlRequest("http://a.example/".ljust(512, "x"), LINK)
+    assert frontier.add([long], 1.0) == 0
+    frontier.clear()
+    assert frontier.add([long], 1.0) == 1
 
 
 def test_what_another_process_adds_counts_near_the_limit(sqlite_url: str) -> None:
@@ -201,8 +211,8 @@ def test_a_paused_queue_hands_out_nothing_over_restarts_and_takes_offers(sqlite_
         store.frontier.add(offers(3), 1.0)
         (lease,) = store.frontier.lease(1, 60.0, 2.0)
         assert store.frontier.paused_since() is None
-        assert store.frontier.pause(5.0)
-        assert not store.frontier.pause(6.0)
+        assert store.frontier.pause(5.0) is True
+        assert store.frontier.pause(6.0) is False
         assert store.frontier.done(lease)
     with closing(Store.open(sqlite_url)) as store:
         assert store.frontier.paused_since() == 5.0
@@ -226,6 +236,49 @@ def test_rows_of_others_are_counted_now_and_then_and_after_a_revival(sqlite_url:
         assert mine.frontier.add(offers(1, start=50), 3.0) == 1
         assert mine.frontier.revive() == 11
         assert mine.frontier.add(offers(1, start=60), 4.0) == 0
+
+
+def test_what_rested_is_swept_out_after_so_many_new_urls(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier_module, "_RECOUNT_AFTER", 2)
+    frontier = store.frontier
+    frontier.add(offers(1), 100.0)
+    frontier.done(frontier.lease(1, 60.0, 100.0)[0], rest_until=100.5)
+    for number, left in ((1, 1), (2, 0)):
+        frontier.add(offers(1, start=number), 101.0)
+        assert len(frontier.show(9, QueueState.DONE)) == left
+
+
+def test_what_rested_is_swept_out_each_minute(store: Store) -> None:
+    frontier = store.frontier
+    frontier.add(offers(1), 100.0)
+    frontier.done(frontier.lease(1, 60.0, 100.0)[0], rest_until=100.5)
+    for now, left in ((159.9, 1), (160.0, 0)):
+        frontier.add(offers(1, start=int(now)), now)
+        assert len(frontier.show(9, QueueState.DONE)) == left
+
+
+def test_an_idle_crawler_only_reads(sqlite_url: str) -> None:
+    with closing(Store.open(sqlite_url, busy_timeout_s=0.01)) as idle, closing(Store.open(sqlite_url)) as other:
+        other.frontier.add([CrawlRequest("http://a.example/", not_before=50.0)], 1.0)
+        with other._database.write(Area.FRONTIER):
+            assert idle.frontier.lease(9, 60.0, 2.0) == []  # a write would be refused
+        assert len(idle.frontier.lease(9, 60.0, 50.0)) == 1
+        assert idle.frontier.lease(9, 60.0, 51.0) == []
+        with other._database.write(Area.FRONTIER):
+            assert idle.frontier.lease(9, 60.0, 52.0) == []
+        other.frontier.add(offers(3), 53.0)
+        assert len(idle.frontier.lease(1, 60.0, 53.0)) == 1
+        assert other.frontier.pause(54.0)
+        assert idle.frontier.lease(1, 60.0, 54.0) == []
+        with other._database.write(Area.FRONTIER):
+            assert idle.frontier.lease(1, 60.0, 55.0) == []
+
+
+def test_the_token_of_a_lease_fits_its_column(store: Store) -> None:
+    store.frontier.add(offers(2), 1.0)
+    first, second = (store.frontier.lease(1, 60.0, 1.0)[0] for _ in range(2))
+    assert (len(first.token), len(second.token)) == (16, 16)
+    assert first.token != second.token
 
 
 def test_what_is_done_without_a_rest_leaves_no_row(store: Store) -> None:

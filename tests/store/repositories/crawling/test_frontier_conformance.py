@@ -362,8 +362,8 @@ def test_what_waits_is_bounded_and_links_first(frontier: CrawlQueue) -> None:
 def test_a_paused_queue_takes_offers_and_hands_out_nothing(frontier: CrawlQueue) -> None:
     frontier.add([CrawlRequest(A)], 1.0)
     assert frontier.paused_since() is None
-    assert frontier.pause(5.0)
-    assert not frontier.pause(6.0)
+    assert frontier.pause(5.0) is True
+    assert frontier.pause(6.0) is False
     assert frontier.paused_since() == 5.0
     assert frontier.add([CrawlRequest(B)], 7.0) == 1
     assert frontier.lease(9, 60.0, 8.0) == []
@@ -384,6 +384,7 @@ def test_pages_follow_each_other(frontier: CrawlQueue) -> None:
     assert seen == whole
     assert len({row.url for row in seen}) == 30
     assert [row.priority for row in seen] == sorted(row.priority for row in seen)
+    assert frontier.page(30) == (whole, None), "a full page may be the last"
 
 
 def test_what_rested_and_what_died_is_forgotten_in_the_end(frontier: CrawlQueue) -> None:

@@ -1,14 +1,18 @@
 """Pauses of single crawl tasks and hosts, over SQLite and PostgreSQL; a queue that machines share refuses them."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
+from sqlalchemy import Connection
 
 from gatewayfilter.errors import ConfigError
 from gatewayfilter.interfaces import CrawlQueue, CrawlRequest, HoldKind, Lease, Priority, QueueState
 from gatewayfilter.scaleout.redis.no_holds import NoHolds
 from gatewayfilter.store import Store
+from gatewayfilter.store.repositories.crawling import frontier_holds
 from gatewayfilter.store.repositories.crawling.frontier_holds import MOST_HOLDS
+from gatewayfilter.store.sql.database import Area
 
 TASK, HOST = HoldKind.TASK, HoldKind.HOST
 A, B, DEEP = "http://a.example/", "http://b.example/", "http://www.a.example/deep"
@@ -71,6 +75,48 @@ def test_what_begins_to_wait_later_is_held_too(queue: CrawlQueue) -> None:
     queue.holds.unhold(TASK, "news")
     assert urls(queue.lease(1, 60.0, 203.0)) == [A]
     assert len(queue.lease(1000, 60.0, 203.0)) == 702
+
+
+def test_a_hold_shows_in_the_queue_that_waits_alone(queue: CrawlQueue) -> None:
+    queue.add([CrawlRequest(A, task="news"), CrawlRequest(B)], 100.0)
+    dead = queue.lease(2, 60.0, 100.0)[1]
+    queue.dead_letter(dead, "gone")
+    queue.holds.hold(TASK, "other", 101.0)
+    shown = {state: [row.url for row in queue.show(9, state)] for state in QueueState}
+    assert shown == {QueueState.WAITING: [], QueueState.LEASED: [A], QueueState.DONE: [], QueueState.DEAD: [B]}
+
+
+@pytest.fixture
+def written(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[Area]:
+    """What the store writes from now on: the area of each transaction."""
+    areas: list[Area] = []
+    write = store._database.write
+
+    def noting(area: Area) -> AbstractContextManager[Connection]:
+        areas.append(area)
+        return write(area)
+
+    monkeypatch.setattr(store._database, "write", noting)
+    return areas
+
+
+def test_many_urls_are_moved_in_short_transactions(store: Store, written: list[Area], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frontier_holds, "_MOVED_AT_ONCE", 2)
+    store.frontier.add([CrawlRequest(f"http://{number}.example/", task="news") for number in range(5)], 100.0)
+    written.clear()
+    assert store.frontier.holds.hold(TASK, "news", 101.0)
+    assert len(written) == 1 + 3
+    written.clear()
+    assert store.frontier.holds.unhold(TASK, "news")
+    assert len(written) == 3 + 1
+
+
+def test_what_is_held_meanwhile_goes_with_the_hold(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.frontier.add([CrawlRequest(A, task="news")], 100.0)
+    store.frontier.holds.hold(TASK, "news", 101.0)
+    monkeypatch.setattr(frontier_holds.SqlHolds, "_move", lambda *_: None)
+    store.frontier.holds.unhold(TASK, "news")
+    assert urls(store.frontier.lease(9, 60.0, 102.0)) == [A]
 
 
 def test_both_holds_of_a_url_must_end(queue: CrawlQueue) -> None:

@@ -2,8 +2,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gatewayfilter.interfaces import BypassLink
-from gatewayfilter.model import EntryKind
+from gatewayfilter.interfaces import BypassLink, UnblockRequest
+from gatewayfilter.model import APPROVED, EntryKind, ListAction, ManualRule
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.review.bypass_links import VISIT_S
 
@@ -46,6 +46,28 @@ def test_a_revoked_link_takes_its_rule_along(store: Store) -> None:
     assert store.lists.rules() == []
     assert store.unblock.redeem([made.link_id], 21.0) == 0
     assert store.bypass.revoke(99, 20.0) is None
+
+
+def test_a_rule_that_others_need_too_ends_with_the_last_of_them(store: Store) -> None:
+    asked = [UnblockRequest(f"http://a.example/{n}", f"10.0.0.{n}", "blacklist", "l", "r", "gambling", "", 1.0) for n in range(2)]
+    assert store.unblock.ask(asked) == 2
+    approved = ManualRule(0, ListAction.ALLOW, EntryKind.DOMAIN, ".a.example", "", APPROVED, 500.0, scope="client:kim")
+    store.unblock.approve([1], [approved], scope="client:kim", until=500.0, word="", now=2.0)
+    first, second = store.bypass.add(link()), store.bypass.add(link(until=800.0))
+
+    def ends() -> list[float | None]:
+        return [rule.expires_at for rule in store.lists.rules()]
+
+    assert store.unblock.redeem([first.link_id, second.link_id], 10.0) == 2
+    assert ends() == [1000.0]
+    store.unblock.deny([1], word="", now=11.0)
+    assert ends() == [1000.0], "of the link"
+    store.unblock.approve([1], [approved], scope="client:kim", until=500.0, word="", now=12.0)
+    for revoked, left in ((first, [800.0]), (second, [500.0])):
+        store.bypass.revoke(revoked.link_id, 20.0)
+        assert ends() == left
+    store.unblock.deny([1], word="", now=21.0)
+    assert ends() == []
 
 
 def test_links_are_forgotten_a_month_after_their_end(store: Store) -> None:

@@ -10,8 +10,8 @@ from gatewayfilter.store.repositories.review import notifications as module
 
 
 def test_a_thing_is_notified_of_once(store: Store) -> None:
-    assert store.notifications.add("device", "kim", 5.0, {"client": "kim"})
-    assert not store.notifications.add("device", "kim", 6.0, {})
+    assert store.notifications.add("device", "kim", 5.0, {"client": "kim"}) is True
+    assert store.notifications.add("device", "kim", 6.0, {}) is False
     assert store.notifications.add("request", "kim", 7.0, {})
     first, second = store.notifications.after(0, 9)
     assert (first.event, first.at, first.facts, second.event) == ("device", 5.0, {"client": "kim"}, "request")

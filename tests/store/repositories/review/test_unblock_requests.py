@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayfilter.errors import RuleError
 from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import EntryKind, ListAction, ManualRule
 from gatewayfilter.store import Store
@@ -137,6 +138,29 @@ def test_an_approval_can_be_made_shorter(store: Store) -> None:
     assert [found.expires_at for found in store.lists.rules()] == [50.0]
 
 
+def test_nothing_is_decided_where_a_check_refuses(store: Store) -> None:
+    store.unblock.ask([ask()])
+    seen: list[Sequence[UnblockRequest]] = []
+
+    def refuse(requests: Sequence[UnblockRequest]) -> None:
+        seen.append(requests)
+        raise RuleError("somebody else decided")
+
+    (before,) = store.unblock.requests()
+    with pytest.raises(RuleError):
+        store.unblock.approve([1], [rule()], scope="", until=None, word="", now=2.0, check=refuse)
+    with pytest.raises(RuleError):
+        store.unblock.deny([1], word="", now=2.0, check=refuse)
+    assert (store.unblock.requests(), store.lists.rules(), seen) == ([before], [], [[before], [before]])
+    (approved,) = store.unblock.approve([1], [rule()], scope="s", until=None, word="w", now=2.0, check=seen.append)
+    with pytest.raises(RuleError):
+        store.unblock.reopen([1], now=3.0, check=refuse)
+    assert (store.unblock.requests(), seen[2:]) == ([approved], [[before], [approved]])
+    assert (approved.scope, approved.word, len(store.lists.rules())) == ("s", "w", 1)
+    (opened,) = store.unblock.reopen([1], now=4.0, check=seen.append)
+    assert (opened, store.lists.rules(), seen[4:]) == (before, [], [[approved]])
+
+
 def test_links_and_approvals_of_the_same_keep_their_ends(store: Store) -> None:
     store.unblock.ask([ask()])
     approve(store, 1, 100.0)
@@ -214,6 +238,16 @@ def test_a_restored_store_is_read_as_a_whole(store: Store, tmp_path: Path) -> No
     last = store.unblock.changes(after.version)
     assert (last.whole, list(last.requests)) == (False, denied)
     assert store.unblock.changes(last.version).requests == ()
+
+
+def test_versions_begin_at_none_and_are_shared_with_links(store: Store) -> None:
+    assert (store.unblock.changes(-1).version, store.unblock.changes(0).version) == (0, 0)
+    store.unblock.ask([ask()])
+    assert store.unblock.changes(-1).version == 1
+    store.bypass.add(BypassLink("http://a.example/", EntryKind.DOMAIN, ".a.example", "", 9.0, once=True, created_at=1.0))
+    after = store.unblock.changes(1)
+    assert (after.version, len(after.links), len(after.requests)) == (2, 1, 0)
+    assert store.unblock.changes(2).links == ()
 
 
 def test_a_change_between_two_reads_is_read_next_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

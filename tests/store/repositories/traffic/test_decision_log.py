@@ -5,7 +5,7 @@ import pytest
 import gatewayfilter.store.repositories.traffic.decision_log as decision_log_module
 from gatewayfilter.interfaces import DecisionLog
 from gatewayfilter.model import LogRecord
-from gatewayfilter.store.sql.log_size import measure_log
+from gatewayfilter.store.sql.log_size import LogSize, measure_log
 
 
 def record(at: float, url: str = "http://a.example/") -> LogRecord:
@@ -42,6 +42,30 @@ def test_purge_by_age(log: DecisionLog, before: float, left: list[float]) -> Non
     log.write([record(at) for at in (5.0, 1.0, 9.0, 3.0, 7.0)])
     assert log.purge(before) == 5 - len(left)
     assert times(log) == left
+
+
+def test_a_log_that_was_empty_is_measured_as_soon_as_it_may_exceed_its_size(
+    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decision_log_module, "_LONGEST_ROW", 100)
+    assert log.shrink(100) == 0
+    log.write([record(1.0)])
+    assert log.shrink(100) == 1
+
+
+def test_how_much_of_the_log_and_of_its_counts_may_stay(log: DecisionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measured(_: object, most_bytes: float, kept_bytes: float) -> LogSize:
+        asked.append((most_bytes, kept_bytes))
+        return LogSize(1, 0)
+
+    monkeypatch.setattr(decision_log_module, "measure_log", measured)
+    monkeypatch.setattr(decision_log_module, "trim_counts", lambda _, most: asked.append(most))
+    for most_bytes, kept_bytes, counts in ((1e9, 9.5e8, 2_222_222), (2.25e6, 2_137_500.0, 5_000), (2.26e6, 2_147_000.0, 5_022)):
+        assert log.shrink(most_bytes) == 0
+        assert asked == [(most_bytes, pytest.approx(kept_bytes)), counts]
+        asked.clear()
 
 
 def test_purge_works_in_parts(log: DecisionLog, monkeypatch: pytest.MonkeyPatch) -> None:

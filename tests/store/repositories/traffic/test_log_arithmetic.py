@@ -92,12 +92,10 @@ class Edges:
     def __init__(self, first: int | None, last: int | None, hours: int = 1) -> None:
         self._edges, self._hours = (first, last), hours
 
-    def execute(self, _: Any) -> Any:
-        return SimpleNamespace(one=lambda: self._edges)
-
-    def scalar(self, _: Any, span: dict[str, int]) -> int:
-        self.asked = span["begin"], span["end"]
-        return self._hours
+    def execute(self, _: Any, span: dict[str, int] | None = None) -> Any:
+        if span is not None:
+            self.asked = span["begin"], span["end"]
+        return SimpleNamespace(one=lambda: self._edges, scalar_one=lambda: self._hours)
 
 
 def test_a_span_is_of_whole_hours_and_a_long_one_of_whole_days() -> None:
@@ -292,6 +290,9 @@ def test_indexes_that_a_server_lacks_are_made_once(caplog: pytest.LogCaptureFixt
         f"DROP INDEX IF EXISTS {every[1]}", f"CREATE INDEX CONCURRENTLY {every[1]}",
         f"SELECT pg_advisory_unlock(%(area)s) {{'area': {int(Area.LOG_INDEXES)}}}",
     ]  # fmt: skip
+    gap = Locked([every[0], *every[2:]])
+    log_terms_table.SqlLogIndexer(gap).step()  # type: ignore[arg-type]
+    assert [asked.split(" ON ")[0] for asked in gap.asked if "INDEX C" in asked] == [f"CREATE INDEX CONCURRENTLY {every[1]}"]
     other = Locked(every[1:])
     other.lock = False
     log_terms_table.SqlLogIndexer(other).step()  # type: ignore[arg-type]

@@ -1,6 +1,8 @@
 """Counting, indexing and forgetting: what another process did meanwhile, what is merged, and which hours and days go."""
 
+import itertools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from gatewayfilter.model import LogDimension, LogQuery, LogRecord
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.traffic import decision_log, log_counts, log_terms_table
 from gatewayfilter.store.repositories.traffic.log_counts import DAY_S, HOUR_S, drop_counts_before, trim_counts
+from gatewayfilter.store.sql.database import Area
 from gatewayfilter.store.sql.schema import LOG_COUNTS, LOG_DEVICES, LOG_HOURS
 
 RECORD = LogRecord(0.0, "192.0.2.1", "GET", "http://a.example/page", "document", "block", "blacklist")
@@ -69,6 +72,18 @@ def test_another_process_that_is_faster_is_left_alone(
     counted(ours)
     assert ours.log_stats.summary().decisions == 3
     assert len(ours.log_search.page(LogQuery(text="page")).records) == 3
+
+
+@pytest.mark.parametrize(("takes_s", "sizes"), [(0.0, [250, 500, 150, 0]), (9.0, [250, 125, 62, 50])])
+@pytest.mark.parametrize("module", [log_counts, log_terms_table], ids=["counted", "indexed"])
+def test_a_step_takes_as_many_records_as_the_one_before_had_time_for(
+    module: Any, takes_s: float, sizes: list[int], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.log.write(records(*[1.0] * 900))
+    now = itertools.count(1_000.0, takes_s)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    job = store.log_counter if module is log_counts else store.log_indexer
+    assert [job.step() for _ in sizes] == sizes
 
 
 def test_records_that_were_deleted_meanwhile_are_not_counted(
@@ -141,6 +156,19 @@ def test_hours_and_days_that_are_over_are_forgotten(store: Store) -> None:
     assert rows(store, LOG_DEVICES.c.client) == [("192.0.2.4",)]
 
 
+def test_deleted_records_are_taken_off_what_is_not_over(store: Store) -> None:
+    kept = records(0.0, 3_600.0, 3_700.0, DAY_S)
+    store.log.write(kept)
+    counted(store)
+    with store._database.write(Area.LOG_COUNTS) as connection:
+        log_counts.subtract_counts(connection, [], 3_600.0)
+        log_counts.subtract_counts(connection, [kept[0], kept[1], kept[3]], 3_600.0)
+    of_reason = (LOG_COUNTS.c.dimension == int(LogDimension.REASON)) & (LOG_COUNTS.c.client == "")
+    with store._database.read() as connection:
+        found = connection.execute(select(LOG_COUNTS.c.period_s, LOG_COUNTS.c.start, LOG_COUNTS.c.decisions).where(of_reason))
+        assert sorted(map(tuple, found)) == [(HOUR_S, 0, 1), (HOUR_S, 3_600, 1), (DAY_S, 0, 1)]
+
+
 def test_the_oldest_hours_and_then_days_go_while_there_are_too_many_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     paused: list[float] = []
     monkeypatch.setattr("gatewayfilter.store.repositories.traffic.log_counts.time.sleep", paused.append)
@@ -155,6 +183,23 @@ def test_the_oldest_hours_and_then_days_go_while_there_are_too_many_rows(store: 
     ):  # fmt: skip
         trim_counts(store._database, most)
         assert (starts(store), len(paused)) == (left, pauses), most
+
+
+def test_of_two_processes_that_remove_the_oldest_counts_one_gives_up(
+    open_store: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = open_store(), open_store()
+    ours.log.write([RECORD._replace(at=at) for at in (0.0, 3_600.0, DAY_S + 0.0)])
+    counted(ours)
+    write = ours._database.write
+
+    def second(area: Area) -> Any:
+        trim_counts(theirs._database, 4 * 5)
+        return write(area)
+
+    monkeypatch.setattr(ours._database, "write", second)
+    trim_counts(ours._database, 1)
+    assert starts(ours) == [(HOUR_S, 3_600), (HOUR_S, DAY_S), (DAY_S, 0), (DAY_S, DAY_S)], "no days before the hours"
 
 
 def test_a_search_goes_on_where_a_page_ended(store: Store) -> None:

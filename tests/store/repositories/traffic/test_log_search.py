@@ -183,6 +183,36 @@ def test_a_slow_disk_makes_pages_shorter_and_not_later(sqlite_url: str, monkeypa
     store.close()
 
 
+def test_parts_become_longer_where_reading_takes_no_time(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store.open(sqlite_url)
+    fill(store)
+    index(store)
+    monkeypatch.setattr(log_search_module, "_FIRST_SPAN", 10)
+    monkeypatch.setattr(log_search_module, "_LEAST_SPAN", 10)
+    parts: list[tuple[int, int]] = []
+
+    def searched(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        if "log_terms MATCH" in statement:
+            parts.append((values[2], values[1]))
+
+    search = log_search_module.SqlLogSearch(store._database, lambda: 1_000_000.0)
+    with store._database.read() as connection:
+        event.listen(connection.engine, "before_cursor_execute", searched)
+    assert search.page(LogQuery(text="nowhere")).records == ()
+    assert parts == [(290, 300), (209, 289), (1, 208)]
+    store.close()
+
+
+def test_the_first_record_is_found_when_it_alone_is_indexed(store: Store) -> None:
+    for number in range(3):
+        store.log.write([record(number)])
+        assert [one for _, one in store.log_search.page(LogQuery(text="page")).records] == [
+            record(before) for before in range(number, -1, -1)
+        ]
+        if not number:
+            index(store)
+
+
 @pytest.mark.real
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_postgresql_cancels_a_statement_at_the_end_of_the_time(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +259,15 @@ def test_a_page_of_the_past_reads_no_newer_records(sqlite_url: str, monkeypatch:
         assert [one.at for _, one in page.records] == [until - 5 - 10 * number for number in range(20)]
         assert len([at for at in looked_at if at >= until]) == 30
     store.close()
+
+
+def test_a_page_goes_on_from_what_is_not_counted_to_what_is(store: Store) -> None:
+    store.log.write([record(number) for number in range(10)])
+    index(store)
+    store.log.write([record(number) for number in range(10, 20)])
+    page = store.log_search.page(LogQuery(since=1_000_005.0, until=1_000_015.0), 50)
+    assert [one.at for _, one in page.records] == [1_000_000.0 + number for number in range(14, 4, -1)]
+    assert (page.before, page.timed_out) == (None, False)
 
 
 def test_clocks_that_jump_hide_nothing(store: Store) -> None:

@@ -37,6 +37,7 @@ TIMES = [HOUR + 1, HOUR + 2, HOUR + 3, 2 * HOUR + 1, 2 * HOUR + 2, 2 * HOUR + 3,
         (2 * HOUR + 3, None, None, [(4, 8)]),
         (2 * HOUR, None, 6, [(4, 5)]),
         (9 * HOUR, None, None, []),
+        (1.5 * HOUR, 1.9 * HOUR, None, []),
         (None, 2 * HOUR, None, [(1, 3)]),
         (None, 2 * HOUR + 3, None, [(1, 5)]),
         (None, 2 * HOUR + 1, None, [(1, 3)]),
@@ -62,6 +63,13 @@ def test_what_is_not_counted_is_looked_at_first_and_an_empty_log_not_at_all(stor
     assert spans(store, 2 * HOUR, 3 * HOUR, 10) == [(9, 9), (4, 7)]
     store.log.purge(2 * HOUR + 2)
     assert spans(store) == [(5, 10)]
+
+
+def test_of_an_hour_that_begins_at_the_end_of_a_span_nothing_is_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_spans, "_MOST_IN_HOUR", 2)
+    fill(store, TIMES)
+    assert spans(store, None, 2 * HOUR) == [(1, 3)]
+    assert spans(store, 2 * HOUR, 2 * HOUR) == []
 
 
 @pytest.mark.parametrize(("most", "found"), [(3, [(4, 5)]), (2, [(4, 7)])])

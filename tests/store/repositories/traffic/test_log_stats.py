@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import delete
 
 import gatewayfilter.store.repositories.traffic.log_counts as log_counts_module
+import gatewayfilter.store.repositories.traffic.log_stats as log_stats_module
 import gatewayfilter.store.repositories.traffic.log_timeline as log_timeline_module
 from gatewayfilter.model import LogBucket, LogDimension, LogRecord, client_of, host_of
 from gatewayfilter.store import Store
@@ -50,11 +51,17 @@ def names(records: list[LogRecord], dimension: LogDimension) -> dict[str, tuple[
     return {name: (number, blocked[name]) for name, number in every.items() if name}
 
 
+def by_start(records: list[LogRecord], period_s: int) -> dict[float, tuple[int, int]]:
+    every = Counter(one.at // period_s * period_s for one in records)
+    blocked = Counter(one.at // period_s * period_s for one in records if one.action == "block")
+    return {start: (number, blocked[start]) for start, number in every.items()}
+
+
 def assert_counts(store: Store, records: list[LogRecord], since: float | None = None, until: float | None = None) -> None:
     found = store.log_stats.summary(since, until)
     assert found.decisions == len(records)
     assert found.blocked == sum(one.action == "block" for one in records)
-    assert sum(hour.decisions for hour in found.hours) == found.decisions
+    assert {hour.start: (hour.decisions, hour.blocked) for hour in found.hours} == by_start(records, 3_600)
     for dimension in LogDimension:
         assert {one.name: (one.decisions, one.blocked) for one in found.tops.get(dimension, ())} == names(records, dimension)
 
@@ -95,6 +102,18 @@ def test_days_that_hold_no_other_decisions_are_read_as_days(
     assert (hosts == {name: number for name, (number, _) in names(whole, LogDimension.HOST).items()}) == by_days
 
 
+def test_days_of_which_the_hours_were_removed_are_counted(store: Store) -> None:
+    records = days()
+    store.log.write(records)
+    follow(store)
+    with store._database.write(Area.LOG_COUNTS) as connection:
+        connection.execute(delete(LOG_COUNTS).where(LOG_COUNTS.c.period_s == 3_600))
+    for since, until in ((BEGIN + DAY, BEGIN + 2 * DAY), (BEGIN + DAY, BEGIN + 4 * DAY)):
+        mine = names([one for one in records if since <= one.at < until], LogDimension.HOST)
+        found = store.log_stats.tops(since, until, dimensions=[LogDimension.HOST])[LogDimension.HOST]
+        assert {one.name: (one.decisions, one.blocked) for one in found} == mine
+
+
 def drop_hours_of_hosts(store: Store) -> None:
     """Leaves only days of hosts, so that what is read of them is seen."""
     with store.log_stats._database.write(Area.LOG_COUNTS) as connection:
@@ -122,9 +141,29 @@ def test_the_sums_of_a_client(store: Store) -> None:
     for client in ("user:kim", "192.0.2.1"):
         found = store.log_stats.summary(clients=frozenset({client}))
         mine = [one for one in records if client_of(one) == client]
+        assert {hour.start: (hour.decisions, hour.blocked) for hour in found.hours} == by_start(mine, 3_600)
         assert (found.decisions, found.blocked) == (len(mine), sum(one.action == "block" for one in mine))
         assert {one.name: (one.decisions, one.blocked) for one in found.tops[LogDimension.HOST]} == names(mine, LogDimension.HOST)
         assert [one.name for one in found.tops[LogDimension.CLIENT]] == [client]
+
+
+@pytest.mark.parametrize("counted", [0, 200, 400])
+def test_the_sums_of_many_hours_are_those_of_days(counted: int, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stats_module, "_MOST_HOURS", 20)
+    records = days()
+    store.log.write(records[:counted])
+    follow(store)
+    store.log.write(records[counted:])
+    since, until = BEGIN + 5 * 3_600, BEGIN + 4 * DAY + 7_200
+    for clients in (None, frozenset({"user:kim"})):
+        mine = [one for one in records if clients is None or client_of(one) in clients]
+        found = store.log_stats.summary(since, until, clients)
+        if counted:
+            mine = [one for one in mine if BEGIN <= one.at < BEGIN + 5 * DAY]
+            assert {hour.start: (hour.decisions, hour.blocked) for hour in found.hours} == by_start(mine, 86_400)
+            assert (found.since, found.until) == (BEGIN, BEGIN + 5 * DAY)
+        else:
+            assert (found.since, found.until) == (since, until)
 
 
 def test_an_empty_log_and_an_empty_span(store: Store) -> None:
@@ -292,14 +331,23 @@ def test_newest_decisions_are_counted_for_a_bounded_time(store: Store) -> None:
     assert left > 0
 
 
+@pytest.mark.parametrize("written", [0, 1, 501])
+def test_when_all_are_counted_nothing_is_read_any_more(written: int, store: Store) -> None:
+    store.log.write(days(written))
+    times = iter([7.0] * (1 + -(-written // 500)))  # it begins, and before each part
+    with store._database.read() as connection:
+        counts, left = log_timeline_module.fresh_counts(connection, lambda: next(times))
+    assert (sum(number for key, number in counts.items() if key[:2] == (3_600, LogDimension.CLIENT)), left) == (written, 0)
+
+
 def test_clients_with_their_first_and_newest_decision(store: Store) -> None:
     store.log.write([record(BEGIN, 1), record(BEGIN + 9_000, 1), record(BEGIN + 5_000, 2)])
     follow(store)
-    store.log.write([record(BEGIN + 20_000, 5)])
-    assert {one.client: one.first_at for one in store.log_stats.clients()} == {
-        "192.0.2.1": BEGIN,
-        "192.0.2.2": BEGIN + 5_000,
-        "user:kim": BEGIN + 18_000,
+    store.log.write([record(BEGIN + 20_000, 5), record(BEGIN + 30_000, 2)])
+    assert {one.client: (one.first_at, one.last_at) for one in store.log_stats.clients()} == {
+        "192.0.2.1": (BEGIN, BEGIN + 9_000),
+        "192.0.2.2": (BEGIN + 5_000, BEGIN + 32_400),
+        "user:kim": (BEGIN + 18_000, BEGIN + 21_600),
     }
 
 

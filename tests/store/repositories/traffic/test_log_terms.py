@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayfilter.model import LogQuery
+from gatewayfilter.model import LogQuery, LogRecord
 from gatewayfilter.store.repositories.traffic import log_terms
 from gatewayfilter.store.repositories.traffic.log_terms import match_of
 
@@ -16,6 +16,7 @@ QUERIES = [
     LogQuery(text="page"),
     LogQuery(text="abc"),
 ]
+FIELDS = ("192.0.2.1", "Kim", "a.test", "test", "block", "blacklist")
 
 
 def test_each_condition_is_a_part_of_its_own() -> None:
@@ -53,6 +54,16 @@ def test_the_rarest_parts_of_a_text_are_looked_for() -> None:
     assert log_terms._trigrams("abc", []) == ["abc"]
     most = log_terms._MOST_OF_TEXT
     assert len(log_terms._trigrams("".join(map(chr, range(97, 123))), [])) == most
+
+
+def test_the_terms_of_a_record_are_its_trigrams_its_domains_and_its_fields() -> None:
+    record = LogRecord(1.0, "192.0.2.1", "GET", "http://a.test/", "document", "block", "blacklist", user="Kim")
+    found = log_terms.terms_of(record).split(" ")
+    assert sorted(len(term) for term in found) == sorted([3] * 5 + [1 + len(text) for text in FIELDS])
+    assert len(log_terms.terms_of(record._replace(url="http://ab")).split(" ")) == 1 + 4  # no trigram; a host and the fields
+    query = LogQuery(text="a.test/", host="test", action="BLOCK", reason="blacklist", clients=frozenset({"user:kim"}))
+    asked = {part.strip('()"') for part in match_of(query).split(" AND ")}
+    assert asked <= set(found)
 
 
 @pytest.mark.parametrize(

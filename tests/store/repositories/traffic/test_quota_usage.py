@@ -100,6 +100,7 @@ def test_clients_are_counted_apart(store: Store) -> None:
     store.usage.add([*uses(NOON, NOON + 1), *uses(NOON, client="client:bert")])
     assert [spent.client for spent in store.policies.read().spent.values()] == [CLIENT]
     assert store.usage.sums(NOON * 60) == [QuotaSum(CLIENT, "hour", 2), QuotaSum("client:bert", "hour", 1)]
+    assert store.usage.add([*uses(NOON, client="client:cleo"), *uses(NOON + 1, client="client:bert")]) == 1
 
 
 def test_what_is_gone_is_ignored(store: Store) -> None:
