@@ -14,6 +14,6 @@ def check_category(name: str, known: Collection[str]) -> None:
     """
     if name in known:
         return
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.6)
+    near = get_close_matches(name, sorted(known), cutoff=0.6)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(set(known) - {''}))}"
     raise UnknownCategoryError(f"there is no category {name!r}; {hint}")

@@ -194,7 +194,7 @@ def filter_status(settings: Settings, store: Store, now: float | None = None) ->
     pauses = store.policies.read().pauses_at(now)
     free_mb = shutil.disk_usage(settings.data_dir).free / 1e6
     faults = _faults(settings, supervisor)
-    learner_state = str(learner.get("state", "")) if now - float(learner.get("at", 0)) <= _LEARNER_SILENT_S else ""
+    learner_state = str(learner.get("state", "")) if now - float(learner.get("at", 0.0)) <= _LEARNER_SILENT_S else ""
     return FilterStatus(
         running=bool(supervisor),
         since=float(supervisor.get("started_at", 0.0)),
@@ -230,7 +230,7 @@ def _worker_names(supervisor: dict[str, Any]) -> list[str]:
 def _workers(settings: Settings, supervisor: dict[str, Any], now: float) -> WorkerStatus:
     names = _worker_names(supervisor)
     found = [process_facts(settings, name) for name in names]
-    serving = sum(1 for facts in found if facts.get("state") == "serving" and now - float(facts.get("at", 0)) <= _SILENT_S)
+    serving = sum(1 for facts in found if facts.get("state") == "serving" and now - float(facts.get("at", 0.0)) <= _SILENT_S)
     restarts = sum(int(child.get("restarts", 0)) for child in supervisor.get("children", {}).values())
     return WorkerStatus(serving, len(names), restarts)
 

@@ -298,6 +298,6 @@ def _check_new(name: str, items: Collection[str], what: str) -> None:
 
 
 def _missing(name: str, items: Iterable[str], what: str) -> PolicyError:
-    near = get_close_matches(name, list(items), n=1)
+    near = get_close_matches(name, list(items))
     sentence = f"there is no {what} {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
     return PolicyError(sentence) if what == "category" else MissingItemError(sentence)

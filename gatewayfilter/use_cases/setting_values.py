@@ -80,7 +80,7 @@ def _chosen(known: Iterable[str], wanted: Sequence[str]) -> list[str]:
     wanted = tuple(RENAMED_SETTINGS.get(name, name) for name in wanted)
     for name in wanted:
         if name not in keys and name not in sections:
-            near = get_close_matches(name, [*keys, *sections], n=1, cutoff=0.5)
+            near = get_close_matches(name, [*keys, *sections], cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"there is no setting {name!r}{hint}")
     return [key for key in keys if not wanted or any(f"{key}.".startswith(f"{name}.") for name in wanted)]

@@ -46,7 +46,7 @@ def check_categories(settings: Settings) -> None:
         ConfigError: there is none of a name; names the nearest.
     """
     for name in unknown_categories(settings):
-        near = get_close_matches(name, sorted(known_categories(settings, allowing=True)), n=1, cutoff=0.6)
+        near = get_close_matches(name, sorted(known_categories(settings, allowing=True)), cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"setting 'filter.disabled_categories': there is no category {name!r}{hint}")
 
@@ -68,6 +68,6 @@ def _check_certificates(name: str, file: Path) -> None:
 def _check_readable(name: str, file: Path) -> None:
     try:
         with file.open("rb") as content:
-            content.read(1)
+            content.peek()
     except OSError as error:
         raise StartupError(f"cannot read {name} {file}: {error.strerror}") from error

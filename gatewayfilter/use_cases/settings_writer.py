@@ -58,17 +58,17 @@ def with_settings(text: str, values: Mapping[str, object], name: str = "the file
             changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
     except (AttributeError, TypeError, TOMLKitError):
         changed = ""
-    if not _reads_as(changed, wanted):
+    if _read(changed) != wanted:
         lines_to_write = "; ".join(f"{key} = {tomlkit.item(value).as_string()}" for key, value in values.items())
         raise ConfigError(f"cannot change {name} without touching more than these settings; set them by hand: {lines_to_write}")
     return changed
 
 
-def _reads_as(text: str, wanted: Mapping[str, Any]) -> bool:
+def _read(text: str) -> Mapping[str, Any] | None:
     try:
-        return tomllib.loads(text) == wanted
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        return False
+        return None
 
 
 def _replace(target: Path, text: str) -> None:

@@ -136,6 +136,21 @@ def test_what_needs_attention(changed: dict[str, Any], codes: list[str]) -> None
     assert all(item.words and item.mend for item in found)
 
 
+def test_what_needs_attention_is_told_with_its_numbers() -> None:
+    lists = ListStatus(0, 1, 1, "", 0.0, ("a", "b"), ("c", "d"))
+    found = module._attention(
+        running=True, workers=WorkerStatus(1, 2, 3), learner="", lists=lists, free_mb=1.5, faults={"hook_errors": 3_000}
+    )
+    assert {item.code: (item.words, dict(item.values)) for item in found if item.values} == {
+        "workers": ("1 of 2 workers serve.", {"serving": 1, "all": 2}),
+        "restarts": ("Processes were restarted 3 times.", {"count": 3}),
+        "pending": ("Not fetched yet: c, d.", {"names": "c, d"}),
+        "failing": ("Updates fail: a, b.", {"names": "a, b"}),
+        "disk": ("2 MB are free on the disk.", {"bytes": 1_500_000.0}),
+        "hook_errors": ("3,000 requests on which the filter itself failed since the start.", {"count": 3_000}),
+    }
+
+
 @pytest.mark.parametrize(("ahead_s", "told"), [(120.0, False), (121.0, True)])
 def test_a_clock_behind_the_last_update(ahead_s: float, *, told: bool) -> None:
     lists = ListStatus(1, 1, 1, "a", NOW + ahead_s, (), ())
@@ -187,3 +202,23 @@ def test_a_catalogue_of_services_that_cannot_be_read_is_told(settings: Settings,
 def test_the_memory_of_a_process() -> None:
     assert 1.0 < module._memory_mb(os.getpid()) < 100_000.0
     assert module._memory_mb(4_194_305) == 0.0
+
+
+def item(name: str, failures: int = 0, at: float = 1.0, *, pending: bool = False, **definition: bool) -> Any:
+    known = SimpleNamespace(**{"name": name, "enabled": True, "bundled": False} | definition)
+    return SimpleNamespace(definition=known, is_pending=pending, state=SimpleNamespace(failures=failures, checked_at=at))
+
+
+def test_which_lists_fail_and_which_is_the_oldest(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = [
+        item("once", 2, 7.0),
+        item("often", 3, 5.0),
+        item("new", 9, 0.0, pending=True),
+        item("off", 9, 1.0, enabled=False),
+        item("starter", 9, 2.0, bundled=True),
+    ]
+    monkeypatch.setattr(module, "subscriptions", lambda _: SimpleNamespace(all=lambda: lists))
+    found = module._lists(settings)
+    assert found == ListStatus(3, 0, 0, "often", 5.0, ("often",), ("new",))
+    lists[:] = [item("new", pending=True)]
+    assert module._lists(settings) == ListStatus(1, 0, 0, "", 0.0, (), ("new",))

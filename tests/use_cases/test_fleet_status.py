@@ -86,7 +86,7 @@ def test_a_follower_that_never_reached_its_publisher(follower: Settings) -> None
 
 
 def test_a_follower_that_cannot_go_on_tells_how_old_its_lists_are(follower: Settings) -> None:
-    keep(follower, FollowerState(in_force=3, made_at=NOW - 7_300, fault=Fault.UNREACHABLE, sentence="no answer"))
+    keep(follower, FollowerState(in_force=3, made_at=NOW - 7_200, fault=Fault.UNREACHABLE, sentence="no answer"))
     assert follower_trouble(follower, NOW) == (
         "the fleet's publisher cannot be followed: no answer; the lists are those of 2 hours ago"
     )

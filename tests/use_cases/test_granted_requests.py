@@ -1,15 +1,17 @@
 """What requests to unblock a page are granted: how much, for whom, for how long."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from gatewayfilter.errors import MissingItemError, PolicyError
-from gatewayfilter.interfaces import RequestState, UnblockRequest
+from gatewayfilter.errors import ConflictError, MissingItemError, PolicyError
+from gatewayfilter.interfaces import BypassLink, RequestState, UnblockRequest
 from gatewayfilter.model import Client, EntryKind, Group, PolicyItem, Reason, parse_matcher
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
-from gatewayfilter.use_cases.requests import RequestDecisions, Whom, covers_host, granted, is_judged_page, state_of
+from gatewayfilter.use_cases.requests import RequestDecisions, Whom, covers_host, granted, is_judged_page, revision, state_of
 
 NOW = 1_000_000.0
 ASKED = UnblockRequest(
@@ -117,6 +119,30 @@ def test_one_visit_is_a_link_of_a_day(store: Store, decisions: RequestDecisions)
         EntryKind.URL,
     )
     assert (approved.page_alone, approved.site) == (False, ".games.example")
+    assert [(request.state, request.until) for request in approved.requests] == [(RequestState.APPROVED, NOW + 86_400)]
+
+
+@pytest.mark.parametrize("by_link", [True, False])
+def test_a_link_for_a_request_that_was_denied_meanwhile_opens_nothing(
+    store: Store, decisions: RequestDecisions, monkeypatch: pytest.MonkeyPatch, *, by_link: bool
+) -> None:
+    number = ask(store)
+    seen = revision(store.unblock.open_requests()[0])
+    add = store.bypass.add
+
+    def add_later(link: BypassLink) -> BypassLink:
+        store.unblock.deny([number], word="no", now=NOW, check=lambda _: None)
+        return add(link)
+
+    monkeypatch.setattr(store.bypass, "add", add_later)
+    approve: Callable[..., object] = (
+        partial(decisions.link, number, lifetime_s=60.0, once=False)
+        if by_link
+        else partial(decisions.approve, number, lifetime_s=None, once=True)
+    )
+    with pytest.raises(ConflictError, match=f"request {number} was answered meanwhile: it is denied"):
+        approve(site=False, whom=Whom(everybody=True), seen=seen)
+    assert [link.revoked_at for link in store.bypass.links()] == [NOW]
 
 
 @pytest.mark.parametrize(("lifetime_s", "until"), [(None, None), (3_600.0, NOW + 3_600)])
@@ -195,3 +221,27 @@ def test_a_link_opens_no_more_than_was_meant(
 ) -> None:
     link = decisions.link(ask(store, asked), lifetime_s=90.0, once=True, site=site, whom=Whom(everybody=True))
     assert link.kind is kind
+
+
+def test_a_denial_revokes_the_links_of_its_request_alone(store: Store) -> None:
+    now = [NOW]
+    decisions = RequestDecisions(store, lambda: now[0])
+    number = ask(store)
+    everybody = Whom(everybody=True)
+    links = [decisions.link(number, lifetime_s=60.0, once=False, site=False, whom=everybody) for _ in range(2)]
+    other = decisions.add_link(parse_url("http://b.example/"), lifetime_s=60.0, once=False, site=False, whom=everybody)
+    store.bypass.revoke(links[0].link_id, NOW + 1)
+    now[0] = NOW + 2
+    decisions.deny(number)
+    revoked = {link.link_id: link.revoked_at for link in store.bypass.links()}
+    assert revoked == {links[0].link_id: NOW + 1, links[1].link_id: NOW + 2, other.link_id: None}
+
+
+def test_approvals_that_have_ended_are_removed_with_the_next_one(store: Store) -> None:
+    now = [NOW]
+    decisions = RequestDecisions(store, lambda: now[0])
+    decisions.approve(ask(store), lifetime_s=60.0, site=True, whom=Whom(everybody=True))
+    now[0] = NOW + 61
+    number = ask(store, replace(ASKED, url="http://b.example/", rule="b.example"))
+    approved = decisions.approve(number, lifetime_s=60.0, site=True, whom=Whom(everybody=True))
+    assert [rule.pattern for rule in store.lists.rules()] == [".b.example"] == [rule.pattern for rule in approved.rules]

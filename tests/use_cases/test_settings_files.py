@@ -27,6 +27,13 @@ def test_a_missing_file_is_named(section: str, name: str, tmp_path: Path) -> Non
         check_files(settings)
 
 
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    file = Path("/proc/self/mem")  # opens, and has nothing at its beginning
+    settings = Settings.model_validate({"data_dir": tmp_path, "learn": {"trusted_hosts": [file]}})
+    with pytest.raises(StartupError, match=r"cannot read learn\.trusted_hosts /proc/self/mem: Input/output error"):
+        check_files(settings)
+
+
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     file = tmp_path / "cert.pem"
     file.write_text("no certificate")

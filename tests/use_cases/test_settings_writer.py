@@ -67,7 +67,7 @@ def _literal(text: str) -> str:
 def test_a_new_file_is_private_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
     file = tmp_path / "new" / "config.toml"
     write_settings(file, LISTEN)
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
     file.chmod(0o640)
     link = tmp_path / "link.toml"
     link.symlink_to(file)

@@ -60,7 +60,7 @@ class Accounts:
         """
         found = self._store.accounts.find(name)
         if found is None:
-            near = get_close_matches(name, [account.name for account in self._store.accounts.all()], n=1)
+            near = get_close_matches(name, [account.name for account in self._store.accounts.all()])
             raise MissingAccountError(f"there is no account {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         return found
 
@@ -141,7 +141,7 @@ class Accounts:
         codes = new_recovery_codes()
 
         def edit(now: Account, _: Sequence[Account]) -> Account:
-            step = matching_step(secret, code, now_s, 0)
+            step = matching_step(secret, code, now_s)
             if step is None:
                 raise AccountError("this is not the present code; is the clock of the phone right?")
             digests = tuple(map(recovery_digest, codes))

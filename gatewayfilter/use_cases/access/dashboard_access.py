@@ -4,13 +4,13 @@ import base64
 import hmac
 import time
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Final
 
 from gatewayfilter.config import Settings, split_address
 from gatewayfilter.errors import MissingAccountError
 from gatewayfilter.model import Account, Actor, Role
 from gatewayfilter.settings import PasswordUse
+from gatewayfilter.settings.web import is_loopback
 from gatewayfilter.store import Store
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.accounts import Accounts
@@ -101,14 +101,7 @@ def needs_setup_code(settings: Settings) -> bool:
     It could do so through the proxy, too, which would connect from this machine.
     """
     listened = [address for address in (settings.web.listen, settings.proxy.listen) if address]
-    return settings.proxy.mode == "transparent" or not all(_is_loopback(split_address(address)[0]) for address in listened)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return settings.proxy.mode == "transparent" or not all(is_loopback(split_address(address)[0]) for address in listened)
 
 
 def setup_code(key: bytes) -> str:

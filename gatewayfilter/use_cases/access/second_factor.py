@@ -32,7 +32,7 @@ def code_at(secret: str, step: int) -> str:
     return f"{number % 10**DIGITS:0{DIGITS}}"
 
 
-def matching_step(secret: str, code: str, now: float, after_step: int) -> int | None:
+def matching_step(secret: str, code: str, now: float, after_step: int = 0) -> int | None:
     """Returns the time step whose code was typed, `None` when it is none of now.
 
     Args:

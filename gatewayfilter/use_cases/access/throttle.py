@@ -25,6 +25,10 @@ _MOST: Final = 20_000
 """Counts that are held; of more, those with the oldest failures are forgotten."""
 
 
+_MOST_DOUBLINGS: Final = 20
+"""Longer than any limit, and still a number."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Limit:
     """How failures delay.
@@ -128,7 +132,7 @@ class LogInThrottle:
         count = self._counts.get(key)
         if count is None or count.failures < limit.free:
             return 0.0
-        delay = min(limit.longest_s, 2.0 ** min(count.failures - limit.free, 20))
+        delay = min(limit.longest_s, 2.0 ** min(count.failures - limit.free, _MOST_DOUBLINGS))
         return max(0.0, count.last_at + delay - self._clock())
 
 

@@ -31,6 +31,8 @@ _MAX_RATIO: Final = 300
 """Most bytes that a byte of the file may become: rows of the log, which repeat themselves, become some 20."""
 _FREE_OF_RATIO: Final = 16 * 1024 * 1024
 _BLOCK: Final = 1 << 20
+_LONGEST_TEXT: Final = 100
+"""Characters of a version in the manifest."""
 _METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _FAULTS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 _TABLES: Final = frozenset(item.table.name for item in BACKED_UP)
@@ -79,7 +81,6 @@ class Archive:
 
     def close(self) -> None:
         """Closes the file."""
-        self._archive.close()
         self._file.close()
 
     def tables(self) -> Sequence[str]:
@@ -185,8 +186,6 @@ class Archive:
             for block in self.blocks(name):
                 digest.update(block)
                 size += len(block)
-                if size > facts["bytes"]:
-                    break
             if size != facts["bytes"] or digest.hexdigest() != facts["sha256"]:
                 raise BackupError(f"{self._path} is damaged: {name} does not have its checksum")
         return total
@@ -220,19 +219,30 @@ def _is_name(name: str) -> bool:
 
 
 def _is_manifest(manifest: object) -> bool:
-    if not isinstance(manifest, dict) or type(manifest.get("format")) is not int or manifest["format"] != FORMAT:
-        return False
-    texts = all(isinstance(manifest.get(name), str) and len(manifest[name]) <= 100 for name in ("schema", "program"))
-    at, lists = manifest.get("created_at"), manifest.get("lists")
-    counts, members = manifest.get("counts"), manifest.get("members")
-    if not texts or not isinstance(at, int | float) or not isinstance(lists, bool) or not 0 <= at < 1e12:
-        return False
-    if not isinstance(counts, dict) or not isinstance(members, dict):
-        return False
-    return all(map(_is_size, counts.values())) and all(
-        isinstance(facts, dict) and isinstance(facts.get("sha256"), str) and _is_size(facts.get("bytes"))
-        for facts in members.values()
+    return (
+        isinstance(manifest, dict)
+        and type(manifest.get("format")) is int
+        and manifest["format"] == FORMAT
+        and all(_is_text(manifest.get(name)) for name in ("schema", "program"))
+        and _is_moment(manifest.get("created_at"))
+        and isinstance(manifest.get("lists"), bool)
+        and isinstance(counts := manifest.get("counts"), dict)
+        and isinstance(members := manifest.get("members"), dict)
+        and all(map(_is_size, counts.values()))
+        and all(map(_are_facts, members.values()))
     )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_TEXT
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < 1e12
+
+
+def _are_facts(value: object) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("sha256"), str) and _is_size(value.get("bytes"))
 
 
 def _is_size(value: object) -> bool:

@@ -93,7 +93,6 @@ def writing(path: Path, *, overwrite: bool = False) -> Iterator[ArchiveWriter]:
             try:
                 with zipfile.ZipFile(file, "w") as archive:
                     yield ArchiveWriter(archive)
-                file.flush()
                 os.fsync(file.fileno())
                 part.replace(path)
             except BaseException:

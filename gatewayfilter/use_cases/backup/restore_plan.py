@@ -27,7 +27,6 @@ from gatewayfilter.use_cases.backup.state_files import (
 
 CERTIFICATE_AUTHORITY = "certificate authority"
 SETTINGS_KIND = "settings"
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +124,8 @@ def _state_changes(archive: Archive, places: Places) -> Iterator[FileChange]:
 
 def _has_same_definition(archive: Archive, places: Places, unit: str) -> bool:
     name = f"{unit}/source.json"
-    if not archive.has(STATE + name) or not (places.data_dir / name).is_file():
-        return False
-    return archive.content(STATE + name) == (places.data_dir / name).read_bytes()
+    path = places.data_dir / name
+    return archive.has(STATE + name) and path.is_file() and archive.content(STATE + name) == path.read_bytes()
 
 
 def _settings_changes(archive: Archive, places: Places) -> Iterator[FileChange]:
@@ -193,10 +191,9 @@ def _unpacked(document: bytes) -> dict[str, bytes]:
 
 
 def _is_same(change: FileChange, archive: Archive) -> bool:
-    if not change.target.is_file():
-        return False
-    with change.target.open("rb") as file:
-        for block in change.blocks(archive):
-            if file.read(len(block)) != block:
-                return False
-        return not file.read(1)
+    return change.target.is_file() and _holds(change.target, change.blocks(archive))
+
+
+def _holds(path: Path, blocks: Iterable[bytes]) -> bool:
+    with path.open("rb") as file:
+        return all(file.read(len(block)) == block for block in blocks) and not file.peek()

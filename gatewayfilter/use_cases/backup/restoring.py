@@ -181,7 +181,7 @@ def holds_authority(archive: Archive) -> bool:
 def _copied(path: Path, copy: Path) -> Path:
     """Copies the backup: what is verified must be what is restored."""
     with path.open("rb") as source, open(copy, "wb", opener=private) as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+        shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())
     return copy

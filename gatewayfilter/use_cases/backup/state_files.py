@@ -41,7 +41,7 @@ def is_state_name(name: str) -> bool:
 
 def kind_of(name: str) -> str:
     """Returns what a file of the state folder is, for people."""
-    top = name.split("/", maxsplit=1)[0]
+    top = name.partition("/")[0]
     return _FOLDERS.get(top) or _FILES[top]
 
 
@@ -52,7 +52,7 @@ def unit_of(name: str) -> str:
 
 def is_replaced_as_a_whole(name: str) -> bool:
     """Returns whether a file that a backup does not have is removed by its restore."""
-    return name.split("/", maxsplit=1)[0] in _FOLDERS
+    return name.partition("/")[0] in _FOLDERS
 
 
 def is_copy_of_a_list(name: str) -> bool:

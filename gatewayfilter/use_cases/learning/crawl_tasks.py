@@ -19,7 +19,7 @@ def chosen_task(settings: Settings, name: str) -> CrawlTask:
     """
     found = settings.crawl.tasks.get(name)
     if found is None:
-        near = get_close_matches(name, settings.crawl.tasks, n=1, cutoff=0.5)
+        near = get_close_matches(name, settings.crawl.tasks, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else "a table [crawl.tasks.NAME] in the settings makes one"
         raise MissingError(f"there is no crawl task {name!r}; {hint}")
     return found

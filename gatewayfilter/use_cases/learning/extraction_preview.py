@@ -29,6 +29,7 @@ _MOST_VALUES: Final = 50
 _MOST_TEXT: Final = 500
 """Characters of each."""
 _NO_ADDRESS: Final = "http://page.invalid/"
+_NONE_PICKED: Final = -1
 _HTML: Final = frozenset({"", "text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 
 
@@ -98,7 +99,7 @@ def read_page(settings: Settings, html: str, url: str, source: str) -> dict[str,
         ClassifyError: the rule cannot be used.
     """
     rule = parse_rule(source, "rule")
-    read = preview(settings, html, url, asdict(form_of(rule)), -1)
+    read = preview(settings, html, url, asdict(form_of(rule)), _NONE_PICKED)
     named = [{"name": field.name, **found} for field, found in zip(rule.fields, read["fields"], strict=True)]
     return {"fields": named, "links": read["links"], "matches": read["matches"]}
 

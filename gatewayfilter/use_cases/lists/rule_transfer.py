@@ -26,6 +26,7 @@ LARGEST_FILE = 256_000_000
 MOST_SMALL = 20_000
 """Rules of a file that a small process imports: it keeps and shows them in its memory."""
 LARGEST_SMALL_FILE = 4_000_000
+_CHUNK = 1 << 18
 _MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _BLOCKING_FORMATS = frozenset({"hosts", "domains"})
 """Formats that have no actions: they hold what is blocked unless another action is asked for."""
@@ -104,7 +105,7 @@ def _plain_bytes(file: BinaryIO, name: str, largest: int) -> bytes:
         return file.read(largest + 1)
     plain = bytearray()
     try:
-        while len(plain) <= largest and (chunk := stream.read(1 << 18)):
+        while len(plain) <= largest and (chunk := stream.read(_CHUNK)):
             plain += chunk
     except DAMAGE as error:
         raise ListError(f"{name} is damaged or cut off") from error

@@ -7,19 +7,21 @@ from gatewayfilter.model import Window
 
 _DAY: Final = 1_440
 _WEEK: Final = 7 * _DAY
+_DAYS: Final = range(7)
+_HOURS: Final = range(24)
 
 
 def hours_of(windows: Iterable[Window]) -> list[list[str]]:
     """Returns for each of seven days 24 of `on` (open the whole hour), `part` and `""`."""
     minutes = bytearray(_WEEK)
     for window in windows:
-        length = window.end - window.begin if window.end > window.begin else window.end - window.begin + _DAY
+        length = (window.end - window.begin) % _DAY or _DAY
         for day in window.days:
             for minute in range(length):
                 minutes[(day * _DAY + window.begin + minute) % _WEEK] = 1
     sums = [sum(minutes[start : start + 60]) for start in range(0, _WEEK, 60)]
     words = ["on" if found == 60 else "part" if found else "" for found in sums]
-    return [words[day * 24 : day * 24 + 24] for day in range(7)]
+    return [words[day * 24 : day * 24 + 24] for day in _DAYS]
 
 
 def windows_of(hours: Iterable[tuple[int, int]]) -> tuple[Window, ...]:
@@ -27,18 +29,18 @@ def windows_of(hours: Iterable[tuple[int, int]]) -> tuple[Window, ...]:
 
     A night is one window that begins on the evening before, where it is shorter than a day.
     """
-    painted = {(day, hour) for day, hour in hours if 0 <= day < 7 and 0 <= hour < 24}
+    painted = set(hours)
     runs: dict[tuple[int, int], int] = {}
-    for day in range(7):
+    for day in _DAYS:
         begin = None
-        for hour in range(25):
-            is_open = (day, hour) in painted
+        for hour in (*_HOURS, 24):
+            is_open = hour in _HOURS and (day, hour) in painted
             if is_open and begin is None:
                 begin = hour
             elif not is_open and begin is not None:
                 runs[day, begin] = hour
                 begin = None
-    for day in range(7):
+    for day in _DAYS:
         _join_night(runs, day)
     spans: dict[tuple[int, int], set[int]] = {}
     for (day, begin), end in runs.items():
@@ -48,8 +50,8 @@ def windows_of(hours: Iterable[tuple[int, int]]) -> tuple[Window, ...]:
 
 def _join_night(runs: dict[tuple[int, int], int], day: int) -> None:
     """Joins a run that ends at midnight with the one that begins then, if both are less than a day together."""
-    evening = next((begin for (of, begin), end in runs.items() if of == day and end == 24 and begin > 0), None)
+    evening = next((begin for (of, begin), end in runs.items() if of == day and end == 24), None)
     morning = runs.get(((day + 1) % 7, 0))
-    if evening is not None and morning is not None and morning <= evening and morning < 24:
+    if evening is not None and morning is not None and morning <= evening:
         del runs[(day + 1) % 7, 0]
         runs[day, evening] = morning

@@ -136,9 +136,8 @@ def task_page(store: Store, query: TaskQuery, limit: int, after: TaskPosition | 
         for task in _in_order(store, query, group.group_id if group else 0, after or TaskPosition(), at_once)
         if (index.of(task) or not query.asked) and (query.doubtful is not False or task.blocked)
     )
-    tasks = tuple(islice(found, limit + 1))
-    shown = tasks[:limit]
-    last = shown[-1].task if len(tasks) > limit else None
+    shown = tuple(islice(found, limit))
+    last = shown[-1].task if next(found, None) is not None else None
     return TaskPage(shown, TaskPosition(last.task_id, last.doubtful) if last is not None else None)
 
 

@@ -52,6 +52,7 @@ class LiveLog:
     ) -> None:
         self._log = log
         self._clock = clock
+        self._kept = kept
         self._every_s = every_s
         self._lock = threading.Lock()
         self._records: deque[tuple[int, LogRecord]] = deque(maxlen=kept)
@@ -81,14 +82,12 @@ class LiveLog:
         """
         with self._lock:
             self._read()
-            if number >= self._newest:  # a higher one is of another database
-                return LiveBatch((), self._newest)
             first = bisect_right(self._records, number, key=_id_of)
             rows = list(islice(self._records, first, first + most))
             newest = self._newest
-        if not rows:
+        if not rows:  # a number that is higher than the newest one is of another database
             return LiveBatch((), newest)
-        skipped = max(rows[0][0] - number - 1, 0) if first == 0 else 0
+        skipped = rows[0][0] - number - 1 if first == 0 else 0
         return LiveBatch(tuple(row for row in rows if query.matches(row[1])), rows[-1][0], skipped)
 
     def clear(self) -> None:
@@ -108,8 +107,7 @@ class LiveLog:
             self._records.clear()
             self._newest = 0
         if newest > self._newest:
-            most = self._records.maxlen or KEPT
-            rows = self._log.tail(min(most, FIRST) if is_first else most, self._newest)
+            rows = self._log.tail(min(self._kept, FIRST) if is_first else self._kept, self._newest)
             self._records.extend(row for row in rows if row[0] <= newest)
             self._newest = newest
 

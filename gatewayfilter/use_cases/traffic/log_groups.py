@@ -14,6 +14,8 @@ MINUTE_S: Final = 60
 _MOST_RECORDS: Final = 5_000
 """Records of a page: some 50 ms."""
 _CHUNK: Final = 500
+_PER_GROUP: Final = 4
+"""Records that are read at first for each group of a page."""
 _LONGEST_HOST: Final = 253
 
 type Key = tuple[str, str, int]
@@ -88,7 +90,7 @@ def grouped_page(
     """
     deadline = clock() + budget_s
     groups: dict[Key, _Group] = {}
-    records, chunk, searched_to = 0, min(4 * limit, _CHUNK), None
+    records, chunk, searched_to = 0, min(_PER_GROUP * limit, _CHUNK), None
     while True:
         page = search.page(query, chunk, before=before, budget_s=max(deadline - clock(), 0.0))
         for number, record in page.records:

@@ -6,8 +6,11 @@ from gatewayfilter.errors import AccountError
 from gatewayfilter.model import Account, Role
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.access.accounts import Accounts
+from gatewayfilter.use_cases.access.log_in import From, LogIn, LogInStatus
+from gatewayfilter.use_cases.access.passwords import Passwords
 from gatewayfilter.use_cases.access.second_factor import STEP_S, code_at, new_secret
 from gatewayfilter.use_cases.access.sessions import Sessions
+from gatewayfilter.use_cases.access.throttle import LogInThrottle
 from tests.use_cases.access.turned_clock import Clock
 
 GOOD = "correct horse battery"
@@ -134,3 +137,57 @@ def test_a_code_opens_once_in_however_many_requests(accounts: Accounts, ada: Acc
     for code in (code_at(secret, int(clock.now // STEP_S)), codes[0]):
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(lambda _, code=code: accounts.use_code(ada, code), range(8))) == 1
+
+
+def test_passwords_are_hashed_and_checked_by_what_was_given(store: Store, clock: Clock) -> None:
+    class Plain(Passwords):
+        def hash(self, password: str) -> str:
+            return f"plain {password}"
+
+        def fits(self, password_hash: str, password: str) -> bool:
+            return password_hash == f"plain {password}"
+
+        def is_outdated(self, password_hash: str) -> bool:
+            return False
+
+    ada = Accounts(store, Plain(), clock).add("Ada", Role.ADMIN, GOOD)
+    assert ada.password_hash == f"plain {GOOD}"
+    log_in = LogIn(store, b"k" * 32, Plain(), LogInThrottle(clock), clock)
+    assert log_in.with_password("ada", GOOD, From("192.0.2.1")).status is LogInStatus.DONE
+
+
+def test_a_link_to_another_identity_ends_the_sessions(accounts: Accounts, ada: Account, store: Store, clock: Clock) -> None:
+    sessions = Sessions(store, clock)
+    secret, _ = sessions.open(ada, "192.0.2.1", "")
+    linked = accounts.link(ada, "https://id.example 7")
+    assert (linked.external_id, sessions.find(secret)) == ("https://id.example 7", None)
+    secret, _ = sessions.open(linked, "192.0.2.1", "")
+    assert accounts.link(linked, "https://id.example 7") == linked
+    assert sessions.find(secret) is not None
+    assert accounts.link(linked, "").external_id == ""
+    assert sessions.find(secret) is None
+
+
+@pytest.mark.parametrize(
+    "external_id", ["https://id.example", "https://id.example ", " 7", "x 7\n", "x " + "7" * 2_299, "https://id.example \u202e"]
+)
+def test_what_is_no_identity(accounts: Accounts, ada: Account, external_id: str) -> None:
+    with pytest.raises(AccountError, match="an issuer, a space and a subject"):
+        accounts.link(ada, external_id)
+    with pytest.raises(AccountError, match="an issuer, a space and a subject"):
+        accounts.add("kim", Role.VIEWER, None, external_id=external_id)
+
+
+def test_the_longest_identity_and_the_only_way_in(accounts: Accounts) -> None:
+    longest = "x " + "7" * 2_298
+    kim = accounts.add("kim", Role.VIEWER, None, external_id=longest)
+    assert accounts.find("kim").external_id == longest
+    with pytest.raises(AccountError, match="kim has no password; set one first"):
+        accounts.link(kim, "")
+    assert accounts.link(kim, "x 8").external_id == "x 8"
+
+
+def test_what_changes_nothing_has_no_time(accounts: Accounts, ada: Account, clock: Clock) -> None:
+    clock.now += 5.0
+    assert accounts.set_language(ada, ada.language).changed_at == ada.changed_at
+    assert accounts.set_language(ada, "en").changed_at == clock.now

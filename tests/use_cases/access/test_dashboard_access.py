@@ -49,9 +49,9 @@ def test_the_code_is_asked_for_where_another_machine_could_come(web: str, proxy:
 def test_the_code_is_read_as_people_type_it(access: DashboardAccess, tmp_path: Path) -> None:
     code = setup_code(load_key(tmp_path, WEB_KEY))
     assert [len(group) for group in code.split("-")] == [4, 4, 4, 4]
-    for typed in (code, code.lower(), code.replace("-", ""), f"  {code.replace('-', ' ')} "):
+    for typed in (code, code.lower(), code.replace("-", ""), f"  {code.replace('-', ' ')} ", code.rjust(100)):
         assert access.is_setup_code(typed) is True
-    for wrong in ("", code[:-1], f"{code}A", code[::-1], "é" * 16, "A" * 100_000):
+    for wrong in ("", code.rjust(101), code[:-1], f"{code}A", code[::-1], "é" * 16, "A" * 100_000):
         assert access.is_setup_code(wrong) is False
 
 

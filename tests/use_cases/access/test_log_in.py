@@ -72,6 +72,12 @@ def test_guessing_is_slowed_down_whatever_the_name(log_in: LogIn, ada: Account, 
     assert ada.name == "Ada"
 
 
+@pytest.mark.parametrize(("alike", "waits"), [(100, True), (99, False)])
+def test_names_count_by_their_first_hundred_characters(log_in: LogIn, alike: int, *, waits: bool) -> None:
+    found = [log_in.with_password("n" * alike + mark, "wrong", HOME).status for mark in "abcde"]
+    assert (found[-1] is LogInStatus.WAIT) is waits
+
+
 def test_the_owner_gets_in_while_others_guess(log_in: LogIn, ada: Account) -> None:
     first = log_in.with_password("ada", GOOD, HOME)
     for number in range(60):
@@ -89,6 +95,7 @@ def test_the_owner_gets_in_while_others_guess(log_in: LogIn, ada: Account) -> No
 def test_a_mark_of_one_account_is_none_of_another(log_in: LogIn, ada: Account, accounts: Accounts) -> None:
     accounts.add("kim", Role.VIEWER, GOOD)
     mark = log_in.with_password("kim", GOOD, HOME).device
+    assert log_in.with_password("nobody", GOOD, replace(HOME, device=mark)).status is LogInStatus.WRONG
     for _ in range(5):
         log_in.with_password("ada", "wrong", replace(HOME, device=mark))
     assert log_in.with_password("ada", GOOD, replace(HOME, device=mark)).status is LogInStatus.WAIT
@@ -101,6 +108,7 @@ def test_a_second_factor_is_asked_for(log_in: LogIn, accounts: Accounts, ada: Ac
     clock.now += STEP_S
     asked = log_in.with_password("ada", GOOD, HOME)
     assert (asked.status, asked.secret, asked.session) == (LogInStatus.CODE_NEEDED, "", None)
+    assert len(asked.pending) == 32, "192 random bits"
     assert store.sessions.of_account(ada.account_id) == []
     assert log_in.with_code("other", code_at(secret, int(clock.now // STEP_S)), HOME).status is LogInStatus.WRONG
     done = log_in.with_code(asked.pending, code_at(secret, int(clock.now // STEP_S)), HOME)
@@ -252,3 +260,83 @@ def test_the_oldest_log_ins_that_wait_for_a_code_are_forgotten(
     clock.now += 1
     fifth = log_in._wait_for_code(ada, HOME)
     assert list(log_in._pending) == [fourth, fifth]
+
+
+class NotedThrottle(LogInThrottle):
+    """A throttle that notes what succeeded."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.noted: list[tuple[object, ...]] = []
+
+    def succeeded(self, account: str, network: str, *, known: bool = False, device: str = "") -> None:
+        self.noted.append((account, network, known, bool(device)))
+
+    def code_succeeded(self, account: str, *, device: str = "") -> None:
+        self.noted.append((account, bool(device)))
+
+
+def test_what_succeeded_is_taken_back_of_the_count(
+    store: Store, passwords: Passwords, accounts: Accounts, ada: Account, clock: Clock
+) -> None:
+    throttle = NotedThrottle(clock)
+    log_in = LogIn(store, KEY, passwords, throttle, clock)
+    device = log_in.with_password("ada", GOOD, HOME).device
+    log_in.with_password("ada", GOOD, replace(HOME, device=device))
+    log_in.confirm(accounts.find("ada"), GOOD, HOME)
+    assert throttle.noted == [
+        ("ada", HOME.network, known, marked) for known, marked in ((False, False), (True, True), (True, False))
+    ]
+    throttle.noted.clear()
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += STEP_S
+    for given in (HOME, replace(HOME, device=device)):
+        asked = log_in.with_password("ada", GOOD, given)
+        assert throttle.noted == []
+        assert log_in.with_code(asked.pending, code_at(secret, int(clock.now // STEP_S)), given).status is LogInStatus.DONE
+        marked = bool(given.device)
+        assert throttle.noted == [("ada", marked), ("ada", HOME.network, True, marked)]
+        throttle.noted.clear()
+        clock.now += STEP_S
+
+
+def test_a_code_from_another_network_ends_the_log_in(log_in: LogIn, accounts: Accounts, ada: Account, clock: Clock) -> None:
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += STEP_S
+    code = code_at(secret, int(clock.now // STEP_S))
+    pending = log_in.with_password("ada", GOOD, HOME).pending
+    for source in (From("198.51.100.9"), HOME):
+        assert log_in.with_code(pending, code, source).status is LogInStatus.WRONG
+
+
+class SlowThrottle(LogInThrottle):
+    """A throttle that has attempts wait for half a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits, self.code_waits = False, False
+
+    def begin(self, account: str, network: str, *, known: bool = False, device: str = "") -> float:
+        return 0.5 if self.waits else 0.0
+
+    def begin_code(self, account: str, *, device: str = "") -> float:
+        return 0.5 if self.code_waits else 0.0
+
+
+def test_half_a_second_is_waited_for(store: Store, passwords: Passwords, accounts: Accounts, ada: Account, clock: Clock) -> None:
+    throttle = SlowThrottle()
+    log_in = LogIn(store, KEY, passwords, throttle, clock)
+    secret = new_secret()
+    accounts.enrol_second_factor(ada, secret, code_at(secret, int(clock.now // STEP_S)))
+    clock.now += STEP_S
+    code = code_at(secret, int(clock.now // STEP_S))
+    pending = log_in.with_password("ada", GOOD, HOME).pending
+    throttle.code_waits = True
+    ends = [log_in.with_code(pending, code, HOME)]
+    throttle.waits, throttle.code_waits = True, False
+    ends += [log_in.with_code(pending, code, HOME), log_in.with_password("ada", GOOD, HOME), log_in.confirm(ada, GOOD, HOME)]
+    assert [(end.status, end.wait_s) for end in ends] == [(LogInStatus.WAIT, 0.5)] * 4
+    throttle.waits = False
+    assert log_in.with_code(pending, code, HOME).status is LogInStatus.DONE

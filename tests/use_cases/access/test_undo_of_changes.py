@@ -21,6 +21,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_url
+from gatewayfilter.use_cases.access import audit_trail
 from gatewayfilter.use_cases.access.audit_trail import AuditTrail
 from gatewayfilter.use_cases.access.inverses import inverse_of_approval, inverse_of_link
 from gatewayfilter.use_cases.access.undo import Undo
@@ -245,3 +246,56 @@ def test_inverses_of_later_versions(inverse: dict[str, object], trail: AuditTrai
     entry_id = trail.record(ADA, "x.y", "z", undo=inverse)
     with pytest.raises(UndoError, match="this version"):
         undo.undo(entry_id, ADA, Role.ADMIN)
+
+
+class TurnedBack:
+    """Takes changes of subscriptions back: notes which."""
+
+    def __init__(self) -> None:
+        self.items: list[object] = []
+
+    def take_back(self, pairs: Sequence[object]) -> dict[str, object]:
+        self.items += pairs
+        return {"kind": "sources", "items": [[None, {"name": "again"}]]}
+
+
+def test_changes_of_subscriptions_are_taken_back_by_those_who_can(store: Store, trail: AuditTrail, clock: Clock) -> None:
+    turned = TurnedBack()
+    able, unable = (Undo(store, NoReviews, no_rules, clock, sources) for sources in (turned, None))
+    entry_id = trail.record(ADA, "source.added", "ads", undo={"kind": "sources", "items": [[None, {"name": "ads"}]]})
+    with pytest.raises(UndoError, match="this version"):
+        unable.undo(entry_id, ADA, Role.ADMIN)
+    able.undo(entry_id, ADA, Role.ADMIN)
+    assert turned.items == [[None, {"name": "ads"}]]
+    (redo,) = able.offered(Role.ADMIN)
+    assert redo.undo == {"kind": "sources", "items": [[None, {"name": "again"}]]}
+    link = RequestDecisions(store, clock).add_link(
+        parse_url("http://a.example/"), lifetime_s=60.0, once=False, site=False, whom=Whom(everybody=True)
+    )
+    able.undo(trail.record(ADA, "link.added", "a.example", undo=inverse_of_link(link)), ADA, Role.ADMIN)
+    assert (len(turned.items), store.bypass.links()[0].revoked_at) == (1, clock.now)
+
+
+def test_approvers_are_offered_their_changes_among_ten_times_as_many(trail: AuditTrail, undo: Undo) -> None:
+    mine = trail.record(ADA, "pause.started", "all", undo={"kind": "lists"})
+    for number in range(9):
+        trail.record(ADA, "rule.added", str(number), undo={"kind": "lists"})
+    assert [entry.entry_id for entry in undo.offered(Role.APPROVER, limit=1)] == [mine]
+    trail.record(ADA, "rule.added", "another", undo={"kind": "lists"})
+    assert undo.offered(Role.APPROVER, limit=1) == []
+    assert [entry.subject for entry in undo.offered(Role.ADMIN, limit=2)] == ["another", "8"]
+
+
+@pytest.mark.parametrize(("rules", "kept"), [(2, True), (3, False)])
+def test_a_change_of_many_steps_is_recorded_without_an_inverse(
+    store: Store, trail: AuditTrail, monkeypatch: pytest.MonkeyPatch, rules: int, *, kept: bool
+) -> None:
+    monkeypatch.setattr(audit_trail, "_MOST_STEPS", 2)
+    read = store.feed.read
+    monkeypatch.setattr(store.feed, "read", lambda seq: read(seq)[:2])
+    with trail.changing(ADA, "rules.imported", "file") as recording:
+        for number in range(rules):
+            block(store, f"h{number}.example")
+    entry = store.audit.get(recording.entry_id)
+    assert entry is not None
+    assert (entry.undo is not None) is kept

@@ -17,7 +17,7 @@ import pytest
 
 from gatewayfilter.errors import BackupError
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.backup import Archive, Wanted, back_up
+from gatewayfilter.use_cases.backup import Archive, Wanted, archive_reader, back_up
 from gatewayfilter.use_cases.backup.archive_writer import MANIFEST, writing
 from gatewayfilter.use_cases.backup.state_files import Places
 
@@ -158,6 +158,35 @@ def test_manifests_that_no_backup_has(manifest: dict[str, Any], tmp_path: Path) 
     forged.manifest |= manifest
     with pytest.raises(BackupError, match="manifest"):
         Archive(forged.write(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("text", ["[]", "7", "null", '"x"', "{", "", "[" * 100_000, '{"format": 2.0}', '{"format": null}'])
+def test_manifests_that_are_none(text: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr(MANIFEST, text)
+    with pytest.raises(BackupError, match=r"manifest does not fit|is damaged"):
+        Archive(tmp_path / "x")
+
+
+def test_a_manifest_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Forged().write(tmp_path / "x")
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo(MANIFEST).file_size
+    monkeypatch.setattr(archive_reader, "_MAX_MANIFEST", size)
+    with Archive(path) as read:
+        assert read.tables() == ["manual_rules"]
+    monkeypatch.setattr(archive_reader, "_MAX_MANIFEST", size - 1)
+    with pytest.raises(BackupError, match="manifest is too long"):
+        Archive(path)
+
+
+def test_an_encrypted_member(tmp_path: Path) -> None:
+    path = Forged().write(tmp_path / "x")
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1  # general purpose bit 0 of the first member in the directory
+    path.write_bytes(content)
+    with pytest.raises(BackupError, match="packed in another way"):
+        Archive(path)
 
 
 def test_a_newer_format(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What may not lie open in a backup: encrypted, and read back with its passphrase alone."""
 
 from base64 import b64encode
+from hashlib import scrypt
 from pathlib import Path
 from typing import cast
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from gatewayfilter.certificates.authority import CA_FILE, ensure_ca
 from gatewayfilter.errors import BackupError
@@ -59,6 +61,12 @@ def test_the_length_of_a_passphrase(length: int, *, fits: bool) -> None:
         return
     with pytest.raises(BackupError, match="the passphrase is too"):
         seal(CONTENT, "x" * length)
+
+
+def test_what_was_sealed_stays_readable() -> None:
+    salt, nonce, head = bytes(range(16)), bytes(range(12)), b"gatewayfilter-sealed-1\n"
+    key = scrypt(GOOD.encode(), salt=salt, n=2**4, r=8, p=1, dklen=32)
+    assert unseal(head + salt + nonce + AESGCM(key).encrypt(nonce, CONTENT, head), GOOD) == CONTENT
 
 
 def test_a_passphrase_that_is_no_text() -> None:

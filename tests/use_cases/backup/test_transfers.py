@@ -7,6 +7,7 @@ import stat
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,7 @@ from gatewayfilter.config import Loaded, Settings, load
 from gatewayfilter.errors import BackupError, StartupError, StoreError
 from gatewayfilter.model import EntryKind, ListAction
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.backup import Archive, finish_interrupted, restoring
+from gatewayfilter.use_cases.backup import Archive, finish_interrupted, restoring, transfers
 from gatewayfilter.use_cases.backup.database_repair import repair_database
 from gatewayfilter.use_cases.backup.file_swap import FileSwap
 from gatewayfilter.use_cases.backup.restoring import WORK, holds_authority
@@ -195,3 +196,17 @@ def test_a_database_elsewhere_is_not_repaired(tmp_path: Path) -> None:
     options = {"data_dir": tmp_path / "state", "store.url": f"sqlite:///{tmp_path / 'other.sqlite3'}"}
     with pytest.raises(StoreError, match=r"store\.url"):
         repair_database(load(environ={}, options=options).settings)
+
+
+def test_a_file_of_another_process_is_old_after_an_hour(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert store
+    folder = settings.data_dir / "transfers"
+    folder.mkdir()
+    for name, at in (("old", 999.0), ("new", 1_000.0)):
+        (folder / name).touch()
+        os.utime(folder / name, (at, at))
+    monkeypatch.setattr(transfers, "time", SimpleNamespace(time=lambda: 4_600.0))
+    with transfer_file(settings.data_dir):
+        assert [path.name for path in folder.iterdir()] == ["new"]

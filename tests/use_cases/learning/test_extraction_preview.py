@@ -57,7 +57,10 @@ def test_a_row_that_cannot_be_used_says_why_and_the_others_are_read(work: Extrac
     assert odd["error"]
     assert "the field ''" not in bad["error"]
     assert (bad["values"], bad["count"], good["values"]) == ([], 0, ["A bridge"])
-    assert found["links"][0]["error"]
+    (links,) = found["links"]
+    assert links["error"]
+    for row in (bad, odd, links):
+        assert {name: row[name] for name in ("values", "count", "marked")} == {"values": [], "count": 0, "marked": []}
     assert found["problem"]
     assert found["matches"] is None
 
@@ -128,6 +131,9 @@ def test_a_page_is_fetched_for_the_editor(work: ExtractionWork, monkeypatch: pyt
     assert len(work.fetch("news.example")["html"]) == 600_000
     fetched("image/png", b"x")
     with pytest.raises(ClassifyError, match="no HTML: image/png"):
+        work.fetch("news.example")
+    fetched(f"text/{'x' * 90}", b"x")
+    with pytest.raises(ClassifyError, match=f"no HTML: text/{'x' * 75}$"):
         work.fetch("news.example")
 
 

@@ -5,24 +5,29 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
 
+from gatewayfilter.classify.classifier import Explained
 from gatewayfilter.config import Settings, load
 from gatewayfilter.errors import ConfigError, FetchError
-from gatewayfilter.interfaces import UnblockRequest
+from gatewayfilter.extraction.rules import parse_rule
+from gatewayfilter.interfaces import Page, UnblockRequest
 from gatewayfilter.model import Actor, LogRecord, ReviewState, Via
 from gatewayfilter.store import Store
 from gatewayfilter.urls import parse_loose_url
 from gatewayfilter.use_cases.learning import crawl_jobs
 from gatewayfilter.use_cases.learning.proxy_checks import check_proxies
-from gatewayfilter.use_cases.learning.single_page import judge_now
+from gatewayfilter.use_cases.learning.single_page import extract_now, judge_now
 from gatewayfilter.use_cases.learning.word_jobs import add
+from gatewayfilter.use_cases.review import rejudging
 from gatewayfilter.use_cases.review.rejudging import judged_today
 from gatewayfilter.use_cases.review.review_answers import decide_recorded
 from gatewayfilter.use_cases.review.review_deciding import Decision, ReviewMove
 from gatewayfilter.use_cases.review.review_evidence import host_record
+from gatewayfilter.wiring import classifier
 from tests.e2e.e2e_gateway import SiteServer
 from tests.use_cases.small_program import small_program
 
@@ -99,7 +104,17 @@ def test_a_page_is_judged_and_nothing_is_learned(site: str, settings: Settings, 
         judge_now(settings, parse_loose_url(f"{site}/private"))
 
 
-def test_a_task_is_judged_again_by_the_words_of_today(site: str, settings: Settings, store: Store) -> None:
+def test_a_page_is_read_by_a_rule_and_nothing_is_learned(site: str, settings: Settings, store: Store) -> None:
+    rule = parse_rule("urls = 'http://.*'\n[fields.headline]\ncss = 'title'\n[[links]]\ncss = 'a'\n", "news")
+    result, links = extract_now(settings, rule, parse_loose_url(f"{site}/bad"))
+    assert dict(result.extracted.fields) == {"headline": ["Play"]}
+    assert [link.text for link in links] == [f"{site}/calm"]
+    assert list(store.lists.learned()) == []
+
+
+def test_a_task_is_judged_again_by_the_words_of_today(
+    site: str, settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crawl_jobs.crawl_page(settings, f"{site}/bad")
     (task,) = store.reviews.tasks(ReviewState.OPEN, limit=9)
     assert judged_today(settings, store, task) is None, "the same words"
@@ -110,10 +125,27 @@ def test_a_task_is_judged_again_by_the_words_of_today(site: str, settings: Setti
     assert again.classification.score > task.classification.score
     assert again.score_breakdown is not None
     assert again.score_breakdown.category == "gambling"
+    crawl = settings.crawl.model_copy(update={"archive_mb": 0})
+    unarchived = judged_today(settings.model_copy(update={"crawl": crawl}), store, task)
+    assert unarchived is not None
+    assert unarchived.whole is False
     shutil.rmtree(settings.data_dir / "archive")
     alone = judged_today(settings, store, task)
     assert alone is not None
     assert (alone.whole, alone.classification.category, alone.classification.title) == (False, "gambling", "")
+    judged: list[Page] = []
+    with monkeypatch.context() as patched:
+        real = classifier(settings)
+
+        def explain(page: Page) -> Explained:
+            judged.append(page)
+            return real.explain(page)
+
+        patched.setattr(rejudging, "classifier", lambda _: SimpleNamespace(explain=explain))
+        assert judged_today(settings, store, task) == alone
+    (page,) = judged
+    assert (page.url, page.final_url, page.status, page.content_type) == (task.url, f"{site}/bad", 200, "text/plain")
+    assert page.body.decode() == task.text
 
 
 def test_decisions_are_recorded_with_what_takes_them_back(site: str, settings: Settings, store: Store) -> None:

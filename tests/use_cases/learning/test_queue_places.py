@@ -15,6 +15,7 @@ from gatewayfilter.use_cases.learning.crawl_queue import _one, _place
         ("-1_-2.5_-3", (-1, -2.5, -3)),
         (f"{2**31 - 1}_1e17_{2**63 - 1}", (2**31 - 1, 1e17, 2**63 - 1)),
         ("1_2_3" + "0" * 10, (1, 2.0, 30_000_000_000)),
+        ("1_2_".ljust(79, "0") + "3" + "x", (1, 2.0, 3)),
     ],
 )
 def test_a_place(text: str, place: tuple[int, float, int] | None) -> None:

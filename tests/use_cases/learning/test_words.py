@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from gatewayfilter.config import Settings
@@ -13,6 +15,8 @@ from gatewayfilter.use_cases.learning.words import (
     remove_phrases,
     word_categories,
 )
+from gatewayfilter.wiring import load_lexicon
+from tests.use_cases.small_program import small_program
 
 
 @pytest.mark.slow
@@ -56,3 +60,30 @@ def test_a_text_is_judged_and_marked(settings: Settings) -> None:
     assert any("casino" in word for word in marked)
     assert found.score_breakdown is not None
     assert found.score_breakdown.category == "gambling"
+
+
+def test_words_that_were_read_before_are_those_that_are_shown(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_program(tmp_path / "bundled", monkeypatch)
+    before = load_lexicon(settings)
+    add_phrases(settings, NewPhrases("gambling", ("lucky wheel", "wheel + luck"), 8.0))
+    (old,) = (item for item in word_categories(settings, before) if item.category == "gambling")
+    (new,) = (item for item in word_categories(settings) if item.category == "gambling")
+    assert (new.words - old.words, new.combinations - old.combinations) == (1, 1)
+    for lexicon, is_there in ((before, False), (None, True)):
+        rows = category_words(settings, "gambling", lexicon=lexicon).words
+        assert (("lucky wheel", 8.0) in [(row.phrase, row.weight) for row in rows]) is is_there
+        assert ("lucky wheel" in exported_words(settings, "gambling", lexicon=lexicon)) is is_there
+
+
+def test_words_combinations_and_exceptions_of_a_file_are_counted_together(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_program(tmp_path / "bundled", monkeypatch)
+    add_phrases(settings, NewPhrases("gambling", ("lucky wheel", "wheel + luck", "big + win"), 8.0))
+    add_phrases(settings, NewPhrases("gambling", ("bingo wings", "wheel chair"), exception=True))
+    near = '\n[[near]]\nname = "wheels"\nweight = 3\none = ["wheel"]\nother = ["luck"]\n'
+    content = exported_words(settings, "gambling", only_own=True) + near
+    found = import_phrases(settings, content.encode(), "x.toml", ImportOptions("other", new_category=True))
+    assert (found.category, found.read, found.changed, found.rejected) == ("other", 6, 6, 0)

@@ -7,6 +7,7 @@ import pytest
 
 from gatewayfilter.config import Settings
 from gatewayfilter.errors import ClassifyError
+from gatewayfilter.interfaces import Page
 from gatewayfilter.model import Actor, Via
 from gatewayfilter.store import Store
 from gatewayfilter.use_cases.learning import word_jobs
@@ -179,3 +180,21 @@ def test_changes_are_recorded(settings: Settings, store: Store) -> None:
     with pytest.raises(ClassifyError):
         work.add(ANNA, "gambling", ["x" * 1000] * 9)
     assert len(store.audit.page()) == 3, "what is refused is not recorded"
+
+
+@pytest.mark.parametrize(("html", "kind", "url"), [(True, "text/html", "http://a.example/"), (False, "text/plain", "")])
+def test_what_is_judged_is_a_page_that_came(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, kind: str, url: str, *, html: bool
+) -> None:
+    pages: list[Page] = []
+
+    def judge_page(_: Settings, page: Page) -> object:
+        pages.append(page)
+        raise ClassifyError("noted")
+
+    monkeypatch.setattr(word_jobs, "judge_page", judge_page)
+    with pytest.raises(ClassifyError, match="noted"):
+        word_jobs.judge(settings, "<p>caf\u00e9 \ud800", html=html, url="http://a.example/")
+    (page,) = pages
+    assert (page.url, page.final_url, page.status, page.content_type) == (url, url, 200, kind)
+    assert page.body.decode() == "<p>caf\u00e9 ?"

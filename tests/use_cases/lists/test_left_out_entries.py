@@ -102,3 +102,9 @@ def test_a_file_for_a_small_process_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     assert [one.pattern for one in read_small_file("a.example   ", RuleValues()).rules] == [".a.example"]
     with pytest.raises(ListError, match=r"mine\.txt is longer than 12 characters"):
         read_small_file("a.example    ", RuleValues(), name="mine.txt")
+
+
+def test_what_ends_now_is_written_no_more(store: Store) -> None:
+    for host, until in (("a.example", NOW), ("b.example", NOW + 0.5), ("c.example", None)):
+        store.lists.add_rule(BLOCK, EntryKind.HOST, host, expires_at=until)
+    assert [one.pattern for one in exported_rules(store, RuleExport(), NOW)] == ["b.example", "c.example"]

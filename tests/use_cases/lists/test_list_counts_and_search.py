@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from gatewayfilter.sources import search
 from gatewayfilter.store import Store
 from gatewayfilter.store.repositories.lists import SqlListStore
 from gatewayfilter.use_cases.lists import list_jobs, list_search
+from gatewayfilter.use_cases.lists.list_counts import LearnedCount, OwnCount, list_counts
 from gatewayfilter.use_cases.lists.list_search import bytes_to_read, search_lists
 from gatewayfilter.web.access import check_job
 
@@ -155,3 +157,30 @@ def test_what_was_learned_is_on_no_list_and_what_a_list_no_longer_has_is_named(
     path.write_text("x.test\n")
     (line,) = search_lists(settings, store, "c.test", engine=engine).lists
     assert (line.source, line.enabled, line.category, line.means, line.line) == ("third", True, "games", "block", 0)
+
+
+def test_rules_and_what_was_learned_are_counted(settings: Settings, store: Store) -> None:
+    for host, until, enabled in (("a.test", None, True), ("b.test", 5.0, True), ("c.test", 5.5, False)):
+        store.lists.add_rule(ListAction.BLOCK, EntryKind.HOST, host, expires_at=until, enabled=enabled)
+    store.lists.add_rule(ListAction.ALLOW, EntryKind.DOMAIN, ".d.test")
+    store.lists.put_learned([learned("e.test/"), learned("f.test/")])
+    info: Any = "of the snapshot"
+    engine: Any = SimpleNamespace(snapshot=SimpleNamespace(info=info))
+    found = list_counts(settings, store, 5.0, engine)
+    assert found.own == (OwnCount("allow", "domain", 1), OwnCount("block", "host", 3))
+    assert (found.own_expired, found.own_off, found.snapshot) == (1, 1, info)
+    assert found.learned == (LearnedCount("block", "gambling", 2),)
+
+
+def test_a_list_that_was_switched_off_is_told_from_those_that_count(settings: Settings, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text("||ads.test^$script\n||ads.test/frame^$third-party\n")
+    wiring.subscriptions(settings).add(str(tmp_path / "rules.txt"), name="rules", category="ads")
+    wiring.publish_now(settings, store)
+    for switched_off in (False, True):
+        if switched_off:
+            wiring.subscriptions(settings).disable("rules")
+        found = [one for one in search_lists(settings, store, "http://ads.test/").lists if "script" in one.text]
+        assert found
+        assert {(one.source, one.category, one.means, one.enabled) for one in found} == {
+            ("rules", "ads", "block", not switched_off)
+        }

@@ -4,7 +4,16 @@ from hypothesis import strategies as st
 
 from gatewayfilter.errors import GatewayFilterError, UrlError
 from gatewayfilter.model import EntryKind, ListAction
-from gatewayfilter.use_cases.lists.patterns import Pattern, host_of_key, pattern_of_key, read_pattern, read_url, verb_of
+from gatewayfilter.use_cases.lists.patterns import (
+    Pattern,
+    host_of_key,
+    mixed_scripts,
+    pattern_of_key,
+    read_pattern,
+    read_url,
+    verb_of,
+)
+from tests.case_tables import all_cases
 
 EVERY_KIND = [
     ("example.com", EntryKind.DOMAIN, ".example.com", "example.com and its subdomains"),
@@ -82,3 +91,23 @@ def test_any_text_is_a_pattern_or_one_of_our_errors(text: str) -> None:
 )
 def test_what_a_rule_does_in_words(action: ListAction, verb: str) -> None:
     assert verb_of(action) == verb
+
+
+@all_cases(
+    ("text", "shown"),
+    [
+        ("example.com", ""),
+        ("\u043f\u0440\u0438\u043c\u0435\u0440.example", ""),
+        ("b\u00fccher.example", ""),
+        ("日本のカタカナ.example", ""),
+        ("3-\u043f\u0440\u0438\u043c\u0435\u04401.example", ""),
+        ("ex\u0430mple.test", "ex\u0430mple.test"),
+        ("|www.ex\u0430mple.test", "www.ex\u0430mple.test"),
+        ("ex\u0430mple.test:8443/x", "ex\u0430mple.test"),
+        ("ex\u0430mple.test/x/*", "ex\u0430mple.test"),
+        ("日本a.example", "日本a.example"),
+        ("*xn--a*", ""),
+    ],
+)
+def test_names_of_several_alphabets_are_shown_as_they_read(text: str, shown: str) -> None:
+    assert mixed_scripts(read_pattern(text)) == shown

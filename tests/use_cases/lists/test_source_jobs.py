@@ -176,6 +176,15 @@ def test_a_list_that_was_off_comes_back_as_it_was(settings: Settings, list_file:
     assert published
 
 
+@pytest.mark.parametrize("list_format", ["adblock", "domains"])
+def test_a_list_comes_back_in_its_format(settings: Settings, list_file: Path, published: list[bool], list_format: str) -> None:
+    subscribe(settings, list_file, list_format=list_format)
+    before = state_of(find_source(settings, "mine"))
+    source_jobs.put_back(settings, [changed_source(subscriptions(settings), "mine", enabled=None)])
+    assert (state_of(find_source(settings, "mine")), before["list_format"]) == (before, list_format)
+    assert published
+
+
 def test_a_list_whose_definition_is_damaged_can_be_removed(settings: Settings, list_file: Path, published: list[bool]) -> None:
     subscribe(settings, list_file)
     (settings.data_dir / "sources" / "mine" / "source.json").write_text("{")

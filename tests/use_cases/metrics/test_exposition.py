@@ -85,6 +85,12 @@ def test_decision_times_are_a_histogram(tmp_path: Path) -> None:
     assert buckets()["+Inf"] == 7
 
 
+def test_one_very_slow_decision_is_counted(tmp_path: Path) -> None:
+    collector = running(tmp_path)
+    write(tmp_path, "proxy-1", decision_us={"inf": 1, "sum": 900_000})
+    assert values(collector)["gatewayfilter_decision_seconds_count", "proxy-1"] == 1
+
+
 def test_each_metric_of_the_dashboard_exists(tmp_path: Path) -> None:
     known = {name for name, _ in values(running(tmp_path))}
     dashboard = json.loads(DASHBOARD.read_text())

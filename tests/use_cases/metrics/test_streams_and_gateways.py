@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from gatewayfilter.config import Settings, load
+from gatewayfilter.crawl.frontier.hash_ring import HashRing
 from gatewayfilter.model import LogRecord
 from gatewayfilter.store import Store
+from gatewayfilter.store.repositories.crawling.frontier_holds import site_slot
 from gatewayfilter.use_cases.learning.crawler_facts import crawler_facts, meaning
 from gatewayfilter.use_cases.metrics.decision_stream import decision_stream, send_from_oldest
 from gatewayfilter.use_cases.metrics.shared_gateways import shared_gateways
@@ -98,8 +100,11 @@ def test_a_host_has_one_of_the_crawlers_that_are_alive(running: Running, store: 
     found = shared_gateways(settings, store, "www.a.example")
     assert set(found.crawlers) == {"one", "two"}
     assert found.owner == shared_gateways(settings, store, "A.example").owner, "one site has one crawler"
-    owners = {shared_gateways(settings, store, f"h{number}.example").owner for number in range(40)}
-    assert owners == {"one", "two"}
+    hosts = [f"h{number}.example" for number in range(40)]
+    owners = [shared_gateways(settings, store, host).owner for host in hosts]
+    assert set(owners) == {"one", "two"}
+    ring = HashRing(("one", "two"))
+    assert owners == [ring.owner(str(site_slot(f"http://{host}/"))) for host in hosts], "as the crawlers share them"
 
 
 def test_crawlers_are_counted_together(running: Running) -> None:

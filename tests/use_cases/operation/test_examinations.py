@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,3 +168,21 @@ def test_the_checks_of_the_child() -> None:
         "mend": "gatewayfilter run makes it; or set data_dir (--data-dir)",
     }
     assert called == ["check_names", "finding"]
+
+
+def test_the_checks_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patients: list[Any] = []
+    made: list[Any] = ["finding"]
+
+    def examine(patient: object) -> list[Any]:
+        patients.append(patient)
+        return made
+
+    monkeypatch.setattr(self_check, "examine", examine)
+    file = tmp_path / "config.toml"
+    for text, found in (("", None), ("[learn]\nenabled = false\n", file)):
+        file.write_text(text)
+        loaded = load(file=file, environ={}, options={"data_dir": tmp_path})
+        assert list(self_check.examined(loaded, 7.0)) == made
+        patient = patients.pop()
+        assert (patient.settings, patient.config_file, patient.now) == (loaded.settings, found, 7.0)

@@ -84,6 +84,19 @@ def test_whoever_shares_a_policy_keeps_it_as_it_is(other: list[PolicyItem]) -> N
     assert "nights" in items.policies.schedules
 
 
+def test_copies_of_long_names_have_names_of_their_own() -> None:
+    names = ["n" * 95 + mark for mark in "ab"]
+    items = Items(
+        Policy("strict"),
+        Client("kim", policy="strict"),
+        Client("lee", policy="strict"),
+        *(schedule(name, "strict", ScheduleEffect.BLOCK_CATEGORY, "games") for name in names),
+    )
+    name, steps = own_policy(items.policies, "kim")
+    copies = [item.name for item, _ in steps if isinstance(item, Schedule)]
+    assert (name, copies) == ("kim", ["n" * 90, f"{'n' * 90} 2"])
+
+
 def test_a_policy_that_is_the_clients_alone_is_used() -> None:
     items = Items(
         Policy("own"),
@@ -145,7 +158,9 @@ def test_a_window_within_a_day(text: str, minutes: tuple[int, int]) -> None:
     assert read_window(text, ALL_DAYS) == Window(*minutes, ALL_DAYS)
 
 
-@pytest.mark.parametrize("text", ["24:00-06:00", "20:60-21:00", "20:00-21:60", "20:00-24:01", "20:00-20:00", "20-21", ""])
+@pytest.mark.parametrize(
+    "text", ["24:00-06:00", "20:60-21:00", "20:60-22:00", "20:00-21:60", "20:00-24:01", "20:00-20:00", "20-21", ""]
+)
 def test_what_is_no_window(text: str) -> None:
     with pytest.raises(PolicyError):
         read_window(text, ALL_DAYS)

@@ -1,6 +1,8 @@
 """Decisions on review tasks with those of the same content, similar ones, rules in their way; counts of what was decided."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -153,3 +155,20 @@ def test_what_became_of_tasks(settings: Settings, store: Store, tasks: dict[str,
     assert found["median_hours_to_decision"] == round((task_of.decided_at - NOW) / 3_600, 1)
     assert review_counts(store, task_of.decided_at + 8 * 86_400)["decided_in_7_days"] == 0
     assert review_counts(store, NOW)["counts"][0]["oldest_hours"] == 0.0
+
+
+def test_hours_have_one_digit_behind_the_point() -> None:
+    waits_s = 500.26 * 3_600
+
+    def decided_since(moment: float) -> list[tuple[float, float]]:
+        assert moment == NOW - 7 * 86_400
+        return [(NOW - 2 * waits_s, NOW - waits_s)]
+
+    reviews = SimpleNamespace(stats=lambda: [("open", "games", 2, NOW - waits_s)], decided_since=decided_since)
+    assert review_counts(cast("Store", SimpleNamespace(reviews=reviews)), NOW) == {
+        "open": 2,
+        "oldest_open_hours": 500.3,
+        "decided_in_7_days": 1,
+        "median_hours_to_decision": 500.3,
+        "counts": [{"state": "open", "category": "games", "tasks": 2, "oldest_hours": 500.3}],
+    }

@@ -37,6 +37,8 @@ BET, WIN, A = hit("bet"), hit("win"), hit("a")
             [Piece("win", hit(" bet* + win ")), Piece(" or "), Piece("bet", hit(" bet* + win ")), Piece("*")],
         ),
         ("bet", [BET, hit("bet", 9.0)], [Piece("bet", BET)]),
+        ("(bet", [BET], [Piece("("), Piece("bet", BET)]),
+        ("go bet", [hit("go")], [Piece("go", hit("go")), Piece(" bet")]),
     ],
 )
 def test_a_text_is_cut_at_its_words(text: str, evidence: list[Evidence], pieces: list[Piece]) -> None:
@@ -63,6 +65,8 @@ def test_words_of_the_category_count_with_their_zones_factor() -> None:
     doubtful = task(hit("a1"), category="")
     assert [term.hit.word for term in terms_of(doubtful)] == ["a1"]  # the task's own category
     assert terms_of(task(hit("a1"), category="ads")) == ()
+    ((light,), (none,)) = (terms_of(task(hit("a1", weight, "title"))) for weight in (0.75, 0.0))
+    assert ((light.base, light.factor), (none.base, none.factor)) == ((0.25, 3.0), (0.0, 1.0))
     assert [term.hit.word for term in terms_of(task(hit("x1", category="ads"), category="ads"))] == ["x1"]
 
 

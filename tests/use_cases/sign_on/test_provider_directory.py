@@ -1,9 +1,11 @@
 """What the provider publishes, by a provider that misbehaves: bounded, timed, and never followed elsewhere."""
 
+import socket
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -111,6 +113,58 @@ def test_documents_that_cannot_be_used(change: dict[str, Any], reason: str, prov
 def test_a_provider_elsewhere_leads_to_no_machine_of_the_lan(address: str) -> None:
     with pytest.raises(SignOnError, match=r"not public|not used"):
         ProviderHttp("https://id.example").get(address)
+
+
+@pytest.mark.parametrize(("address", "port"), [("https://id.example/keys", 443), ("http://localhost/keys", 80)])
+def test_the_port_is_that_of_the_scheme(address: str, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def resolve(*given: object, **_: object) -> list[object]:
+        asked.append(given)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(SignOnError):
+        ProviderHttp(address).get(address)
+    assert asked == [(urlsplit(address).hostname, port)]
+
+
+def test_addresses_of_both_versions_are_tried_for_their_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[object, float]] = []
+
+    def connect(address: tuple[str, int], timeout: float) -> socket.socket:
+        tried.append((address, timeout))
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    found = [("::1", 80, 0, 0), ("127.0.0.1", 80)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(0, 1, 6, "", address) for address in found])
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(SignOnError, match="Connection refused"):
+        ProviderHttp("http://localhost", timeout_s=3.0).get("http://localhost/keys")
+    assert tried == [(("::1", 80), 1.5), (("127.0.0.1", 80), 1.5)]
+
+
+def test_of_a_long_address_the_beginning_is_shown(provider: OidcProvider) -> None:
+    address = f"{provider.address}/{'x' * 300}"
+    provider.answers[f"/{'x' * 300}"] = _answers(b"{}", b"404 No")
+    with pytest.raises(SignOnError, match=f": {address[:200]} answers with HTTP 404$"):
+        ProviderHttp(provider.address).get(address)
+
+
+def test_of_a_long_issuer_the_beginning_is_shown(provider: OidcProvider) -> None:
+    provider.change_document = lambda document: document | {"issuer": "x" * 300}
+    with pytest.raises(SignOnError, match=f"of the issuer '{'x' * 200}'$"):
+        directory(provider).provider()
+
+
+def test_endpoints_are_held_for_an_hour(provider: OidcProvider) -> None:
+    now = [1_000.0]
+    found = directory(provider, lambda: now[0])
+    known = found.provider()
+    for now[0], held in ((4_599.5, known), (4_600.0, None)):
+        assert found.held() == held
+    assert found.provider() == known
+    assert provider.requests.count(DISCOVERY) == 2
 
 
 def test_documents_are_held_and_keys_fetched_anew_now_and_then(provider: OidcProvider) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayfilter.model import LogQuery, LogRecord
 from gatewayfilter.store import Store
-from gatewayfilter.use_cases.traffic.live_log import LiveLog
+from gatewayfilter.use_cases.traffic.live_log import EVERY_S, FIRST, LiveLog
 
 
 def record(number: int) -> LogRecord:
@@ -66,7 +66,10 @@ def test_many_readers_cost_one_read_of_the_database(store: Store, monkeypatch: p
     for _ in range(500):
         assert len(live.after(0).records) == 100
     assert reads == 1
-    clock.now = 0.3
+    clock.now = EVERY_S - 0.01
+    live.after(100)
+    assert reads == 1
+    clock.now = EVERY_S
     live.after(100)
     assert reads == 2
 
@@ -95,7 +98,7 @@ def test_removed_records_are_shown_no_more(store: Store) -> None:
     store.log.purge(9e9)
     clock.now = 1.0
     assert live.after(0) == live.after(5)
-    assert live.after(0).records == ()
+    assert (live.after(0).records, live.newest()) == ((), 0)
     store.log.write([record(1)])
     live.clear()
     assert [number for number, _ in live.after(0).records] == [11]
@@ -143,3 +146,25 @@ def test_what_is_left_after_a_removal_is_read_again(store: Store) -> None:
     live.clear()
     batch = live.after(0)
     assert ([number for number, _ in batch.records], batch.reached, batch.skipped) == ([1], 1, 0)
+
+
+def test_records_are_read_once_and_the_first_time_only_the_newest(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = Clock(), list[tuple[int, int]]()
+    tail = store.log.tail
+
+    def noted(most: int, after: int) -> list[tuple[int, LogRecord]]:
+        asked.append((most, after))
+        return tail(most, after)
+
+    monkeypatch.setattr(store.log, "tail", noted)
+    store.log.write([record(number) for number in range(300)])
+    live = LiveLog(store.log, clock, kept=1_000)
+    batch = live.after(0, most=1_000)
+    assert (len(batch.records), batch.skipped, batch.reached) == (FIRST, 300 - FIRST, 300)
+    clock.now = 1.0
+    assert live.after(300).records == ()
+    store.log.write([record(number) for number in range(400)])
+    clock.now = 2.0
+    batch = live.after(300, most=1_000)
+    assert (len(batch.records), batch.skipped, batch.reached) == (400, 0, 700)
+    assert asked == [(FIRST, 0), (1_000, 300)]

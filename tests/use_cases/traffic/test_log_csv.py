@@ -61,3 +61,9 @@ def test_hostile_rows_are_read_back_as_rows_without_formulas(rows: list[list[str
         if other is not separator:
             for cell in (cell for row in found[1:] for cell in row):
                 assert not any(FORMULA.match(part) for part in cell.split(other.character)[1:]), cell
+
+
+def test_a_table_without_rows_is_its_head() -> None:
+    file = io.StringIO(newline="")
+    assert write_csv(file, ("a", "b"), []) == 0
+    assert file.getvalue() == "a,b\r\n"

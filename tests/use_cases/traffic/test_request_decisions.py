@@ -8,8 +8,9 @@ import pytest
 
 from gatewayfilter.errors import ConflictError, MissingError, PolicyError
 from gatewayfilter.interfaces import RequestState, UnblockRequest
-from gatewayfilter.model import Client, Group, parse_matcher
+from gatewayfilter.model import Classification, Client, Evidence, Group, ReviewKind, ReviewTask, parse_matcher
 from gatewayfilter.store import Store
+from gatewayfilter.urls import parse_url
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.use_cases.requests import RequestDecisions, Whom, read_word, revision
 from gatewayfilter.use_cases.traffic.request_facts import facts_of, find_request
@@ -117,3 +118,25 @@ def test_an_answer_is_one_line_that_can_be_shown() -> None:
     assert read_word("  have\u202e\n fun\x00 ") == "have fun"
     with pytest.raises(PolicyError, match="at most 300 characters"):
         read_word("x" * 301)
+
+
+def test_the_evidence_of_the_task_about_the_page_stands_beside_a_request(store: Store) -> None:
+    number = _ask(store)
+    hits = [
+        ("a", "games", 0.5),
+        ("b", "games", 3.0),
+        ("c", "games", 0.0),
+        ("d", "games", -2.0),
+        ("e", "ads", 9.0),
+        ("b", "games", 1.0),
+    ]
+    evidence = tuple(Evidence(word, category, weight, "main", 0) for word, category, weight in hits)
+    evidence += tuple(Evidence(f"w{count}", "games", 0.25, "main", 0) for count in range(20))
+    judged = Classification("games", 42.0, 20.0, {}, evidence)
+    url = "http://www.games.example/x"
+    key = parse_url(url).key
+    store.reviews.add(ReviewTask(0, ReviewKind.PAGE, url, key, "games", judged, True, 1.0))
+    (facts,) = facts_of(store, [find_request(store, number)], NOW)
+    assert facts.task is not None
+    assert [(hit.word, hit.weight) for hit in facts.evidence][:2] == [("b", 3.0), ("a", 0.5)]
+    assert (len(facts.evidence), {hit.weight for hit in facts.evidence[2:]}) == (12, {0.25})
