@@ -32,7 +32,7 @@ def openapi() -> tuple[dict[str, Any], dict[str, str]]:
     for router in api.routers():
         app.router.routes.extend(router.routes)
         for route in router.routes:
-            if isinstance(route, APIRoute) and route.include_in_schema:
+            if isinstance(route, APIRoute):
                 areas[str(route.tags[0])] = route.endpoint.__module__.split(".")[3]
     return app.openapi(), areas
 

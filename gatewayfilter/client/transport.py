@@ -141,7 +141,7 @@ def _text(value: object) -> object:
 
 def _content(response: Any) -> Any:
     body = cast("bytes", response.read(MAX_ANSWER))
-    if response.headers.get_content_type() == "application/json":
+    if body and response.headers.get_content_type() == "application/json":  # an answer 204 has a type alone
         return json.loads(body)
     return body
 

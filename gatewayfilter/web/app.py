@@ -76,7 +76,7 @@ def _application() -> FastAPI:
 
 
 def _openapi(services: WebServices) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter()
 
     @router.get("/api/v1/openapi.json")
     def openapi_document() -> Response:
@@ -86,7 +86,7 @@ def _openapi(services: WebServices) -> APIRouter:
 
 
 def _static(assets: Assets) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter()
 
     @router.get("/static/{version}/{name:path}")
     def static(request: Request, version: str, name: str) -> Response:

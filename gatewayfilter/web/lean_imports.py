@@ -5,6 +5,7 @@ Byte code files stay as they are. What is dropped is what `python -OO` drops too
 
 import pickle
 import sys
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from inspect import CO_NEWLOCALS
 from opcode import opmap
@@ -65,10 +66,8 @@ class LeanLoader(SourceFileLoader):
         super().exec_module(module)
         for member in list(vars(module).values()):
             if isinstance(member, type) and member.__module__ == module.__name__ and isinstance(vars(member).get("__doc__"), str):
-                try:
+                with suppress(AttributeError, TypeError):  # a class that forbids it keeps its own
                     member.__doc__ = None
-                except (AttributeError, TypeError):  # a class that forbids it keeps its own
-                    continue
         module.__doc__ = None
 
 
@@ -77,16 +76,15 @@ def without_docstrings(code: CodeType) -> CodeType:
     constants = tuple(without_docstrings(one) if isinstance(one, CodeType) else one for one in code.co_consts)
     if _has_docstring(code):
         constants = (None, *constants[1:])
-    if all(new is old for new, old in zip(constants, code.co_consts, strict=True)):
-        return code
-    return code.replace(co_consts=constants)
+    return code if constants == code.co_consts else code.replace(co_consts=constants)
 
 
 def _has_docstring(code: CodeType) -> bool:
     """Returns whether the first constant is a docstring and nothing else. Source: `codegen_function` of CPython."""
-    if not code.co_flags & CO_NEWLOCALS or code.co_name.startswith("<"):
-        return False
-    if not code.co_consts or not isinstance(code.co_consts[0], str):
-        return False
     units = code.co_code
-    return not any(units[at] in _CONSTANT_OPS and units[at + 1] == 0 for at in range(0, len(units), 2))
+    return (
+        bool(code.co_flags & CO_NEWLOCALS)
+        and not code.co_name.startswith("<")
+        and isinstance(next(iter(code.co_consts), None), str)
+        and not any(units[at] in _CONSTANT_OPS and units[at + 1] == 0 for at in range(0, len(units), 2))
+    )

@@ -10,6 +10,8 @@ from typing import Final
 
 MOST_PAGES: Final = 8
 KEPT_S: Final = 3_600.0
+_LEVEL: Final = 1
+"""Of zlib: the quickest. A page is compressed while somebody waits for the editor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class PageShelf:
     def put(self, url: str, html: str) -> ShelvedPage:
         """Keeps a page; the oldest one goes when there are too many."""
         key = secrets.token_urlsafe(12)
-        packed = zlib.compress(html.encode("utf-8", "replace"), 1)
+        packed = zlib.compress(html.encode("utf-8", "replace"), _LEVEL)
         with self._one:
             self._pages[key] = self._clock(), url, packed
             while len(self._pages) > MOST_PAGES:

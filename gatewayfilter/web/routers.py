@@ -37,7 +37,6 @@ class LateRoute(APIRoute):
         self.name = options.get("name") or get_name(endpoint)
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = {method.upper() for method in options.get("methods") or ["GET"]}
-        self.include_in_schema = options.get("include_in_schema", True)
         self._options: dict[str, Any] | None = options
 
     @property
@@ -83,11 +82,11 @@ class ApiRouter(APIRouter):
 
 
 class PageRouter(APIRouter):
-    """The pages of a subject. They are not in the OpenAPI document.
+    """The pages of a subject. The OpenAPI document is made of the routes of the API alone.
 
     Args:
         prefix: of their paths.
     """
 
     def __init__(self, prefix: str = "") -> None:
-        super().__init__(prefix=prefix, dependencies=[Depends(check_csrf)], include_in_schema=False, route_class=LateRoute)
+        super().__init__(prefix=prefix, dependencies=[Depends(check_csrf)], route_class=LateRoute)

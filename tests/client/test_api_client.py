@@ -11,6 +11,7 @@ import pytest
 
 from gatewayfilter.client import ApiProblem, Client
 from gatewayfilter.client.transport import Call, Transport
+from gatewayfilter.web.access.identity import Identity, Role
 from tests.web.web_fakes import served
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,15 @@ def test_an_operation_and_its_refusal(tmp_path: Path) -> None:
     with served(tmp_path, None) as url, pytest.raises(ApiProblem, match="401 Unauthorized: log in first") as caught:
         Client(url, "any").status.get_status()
     assert caught.value.status == 401
+
+
+def test_what_was_added_is_removed(tmp_path: Path) -> None:
+    token = Identity("Ada", Role.ADMIN)  # there is no cookie to forge
+    with served(tmp_path, token) as url:
+        groups = Client(url, "any").groups
+        groups.add_group({"name": "guests"})
+        assert groups.remove_group("guests").status == 204
+        assert [group["name"] for group in groups.list_groups().value["items"]] == ["default"]
 
 
 def test_only_addresses_of_dashboards_are_accepted() -> None:

@@ -119,6 +119,8 @@ def test_answers(served: Served) -> None:
     assert transport.send(Call("GET", "/x")) == Answer([], '"8"', 201)
     served.answer = (200, {"Content-Type": "application/zip"}, b'{"a": 1}')
     assert transport.send(Call("GET", "/x")) == Answer(b'{"a": 1}', "", 200)
+    served.answer = (204, {"Content-Type": "application/json"}, b"")
+    assert transport.send(Call("DELETE", "/x")) == Answer(b"", "", 204)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import axe_playwright_python
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response, expect, sync_playwright
 
 BINARY: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SWITCHES: Final = [
@@ -18,6 +18,7 @@ SWITCHES: Final = [
 WIDTHS: Final = (360, 768, 1280, 1920)
 PATIENCE_MS: Final = 120_000
 """How long a page may take on a machine that is busy with other things."""
+expect.set_options(timeout=PATIENCE_MS)
 type Scheme = Literal["light", "dark"]
 _AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 _CHECK: Final = """async (rules) => {

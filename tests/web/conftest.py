@@ -8,10 +8,20 @@ from typing import Any
 import pytest
 
 from gatewayfilter.web import services
-from gatewayfilter.web.child_process import ChildProcess
+from gatewayfilter.web.child_process import TIMEOUT_S, ChildProcess
+
+PATIENCE = 10
+"""How much longer than in the product children may work: they have the least of a machine that is busy with other things."""
 
 
-class KeptChild(ChildProcess):
+class PatientChild(ChildProcess):
+    """A child with more time."""
+
+    def __init__(self, timeout_s: float = TIMEOUT_S, *more: Any, **named: Any) -> None:
+        super().__init__(PATIENCE * timeout_s, *more, **named)
+
+
+class KeptChild(PatientChild):
     """A child that outlives the services that use it."""
 
     def close(self) -> None:
@@ -33,6 +43,14 @@ def _kept_children() -> Generator[Callable[..., ChildProcess]]:
             return child
 
         yield kept
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _patient_children() -> Generator[None]:
+    """Has dashboards that a module shares wait longer, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(services, "ChildProcess", PatientChild)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import gc
 import linecache
+import signal
 import socket
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -90,6 +91,20 @@ def test_servers_are_bounded() -> None:
     assert bounded_config("app", head_bytes=7, connections=8).timeout_graceful_shutdown == 2
     with UnsignalledServer(config).capture_signals():
         pass
+
+
+def test_the_server_ends_at_the_signal_of_the_supervisor_alone() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        serving = server._Server(bounded_config("app", head_bytes=7, connections=8))
+        with serving.capture_signals():
+            assert (serving.should_exit, signal.getsignal(signal.SIGINT)) == (False, interrupt)
+            signal.raise_signal(signal.SIGTERM)
+        assert (serving.should_exit, heard) == (True, [])
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Transport:
@@ -213,8 +228,8 @@ def test_a_server_tells_its_state_until_it_ends(
 
     async def wait(tasks: Any, timeout: float) -> Any:
         looks.append(timeout)
-        now[0] += 4.0
-        if len(looks) == 4:
+        now[0] += 2.5
+        if len(looks) == 3:
             ended.set()
             return await real(tasks)
         await asyncio.sleep(0)
@@ -232,8 +247,8 @@ def test_a_server_tells_its_state_until_it_ends(
     listener = SimpleNamespace(getsockname=lambda: name)
     asyncio.run(server._run(cast("Any", Serving()), cast("Any", listener), cast("Any", status), cast("Any", store), tls=tls))
     assert served == [[listener]]
-    assert status.written == [{"state": "serving", "listen": url.split("/")[2], "url": url}] * 2  # at 0 and 8 seconds
-    assert (status.removed, looks, released) == (1, [1.0] * 4, ["closed", "released", "noted"])
+    assert status.written == [{"state": "serving", "listen": url.split("/")[2], "url": url}] * 2  # at 0 and 5 seconds
+    assert (status.removed, looks, released) == (1, [1.0] * 3, ["closed", "released", "noted"])
 
 
 def test_a_server_that_fails_says_so() -> None:

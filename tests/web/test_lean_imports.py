@@ -13,6 +13,13 @@ from gatewayfilter.web.lean_imports import UNUSED, LeanFinder, LeanLoader, impor
 
 SOURCE = '''"""Of a module."""
 
+class Fixed(type):
+    def __setattr__(cls, name, value):
+        raise TypeError(name)
+
+class Forbidding(metaclass=Fixed):
+    """Kept."""
+
 class Named:
     """Of a class."""
 
@@ -59,7 +66,7 @@ def lean(tmp_path: Path) -> ModuleType:
 def test_docstrings_are_dropped_and_nothing_else(lean: ModuleType) -> None:
     named = lean.Named()
     owners = (lean, lean.Named, named.method, lean.outer, lean.outer(), lean.waiting)
-    assert {owner.__doc__ for owner in owners} == {None}
+    assert ({owner.__doc__ for owner in owners}, lean.Forbidding.__doc__) == ({None}, "Kept.")
     assert (named.label, named.method(), lean.outer()(), lean.same()) == ("label", "a constant", "inner", "both")
     assert lean.bare(["first", "second"]) == (["second"], ["first!"])
     with pytest.raises(StopIteration, match="waited"):

@@ -10,11 +10,17 @@ from playwright.sync_api import Browser
 
 from gatewayfilter import wiring
 from gatewayfilter.web.access.event_stream import EVERY_S
-from tests.web.browser_checks import BINARY, chromium, watched
+from tests.e2e.e2e_gateway import until
+from tests.web.browser_checks import BINARY, PATIENCE_MS, chromium, watched
 from tests.web.traffic_log import decision, fill, publish, usual
 from tests.web.web_fakes import loaded_for, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +60,13 @@ def test_live_log_holds_still_under_the_pointer(browser: Browser, tmp_path: Path
         tab = watched(browser, url)
         page = tab.page
         page.goto(f"{url}/log?live=1")
-        page.wait_for_timeout(int(2000 * EVERY_S))
-        store.log.write([decision(time.time(), "https://first.example/")])
-        page.locator("tr.log-row", has_text="first.example").wait_for()
+
+        def is_live() -> bool:  # what is written before the browser watches is not shown
+            store.log.write([decision(time.time(), "https://first.example/")])
+            page.wait_for_timeout(int(2000 * EVERY_S))
+            return page.locator("tr.log-row", has_text="first.example").count() > 0
+
+        until("live row", is_live, PATIENCE_MS / 1000)
         page.locator("tr.log-row").first.hover()
         for _ in range(4):
             store.log.write([decision(time.time(), f"https://s{at}.example/") for at in range(250)])

@@ -14,7 +14,12 @@ from tests.web.browser_checks import BINARY, chromium
 from tests.web.learning_fakes import ask, with_tablet
 from tests.web.web_fakes import APPROVER, loaded_for, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 HEIGHT = 740
 THUMB = 44

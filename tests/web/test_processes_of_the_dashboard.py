@@ -314,7 +314,8 @@ def test_first_pages_are_asked_for_as_a_person_does() -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         assert await receive() == {"type": "http.request", "body": b"", "more_body": False}
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(receive(), 0.0)
+            async with asyncio.timeout(0):
+                await receive()
         await send({"type": "http.response.start"})
         asked.append(scope)
 

@@ -17,6 +17,7 @@ from gatewayfilter.web.access import gate
 from gatewayfilter.web.app import create_app
 from gatewayfilter.web.connections import BoundedProtocol
 from gatewayfilter.web.services import WebServices
+from tests.e2e.e2e_gateway import until
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Always, dashboard, loaded_for
 
 
@@ -50,8 +51,8 @@ def ended_after_s(connection: socket.socket, most_s: float = 8.0) -> float:
 
 def trickle(connection: socket.socket, for_s: float) -> None:
     """Sends a byte now and then."""
-    until = time.monotonic() + for_s
-    while time.monotonic() < until:
+    limit = time.monotonic() + for_s
+    while time.monotonic() < limit:
         connection.sendall(b"x")
         time.sleep(0.05)
 
@@ -81,7 +82,9 @@ def test_requests_follow_each_other_on_a_connection(tmp_path: Path, monkeypatch:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             answer = b""
             while not answer.endswith(b"ok\n"):
-                answer += connection.recv(4096)
+                part = connection.recv(4096)
+                assert part, "it was cut off"
+                answer += part
             time.sleep(0.7)  # longer than the limit in all
 
 
@@ -114,10 +117,14 @@ def test_a_client_has_so_many_connections(tmp_path: Path, monkeypatch: pytest.Mo
             with suppress(ConnectionResetError):
                 assert surplus.recv(1) == b""
         held[0].close()
-        time.sleep(0.2)
-        with socket.create_connection(address) as later:
-            later.settimeout(5)
-            later.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            assert later.recv(4096).startswith(b"HTTP/1.1 200")
+
+        def is_served() -> bool:
+            with socket.create_connection(address) as later, suppress(ConnectionError):
+                later.settimeout(5)
+                later.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                return later.recv(4096).startswith(b"HTTP/1.1 200")
+            return False
+
+        until("place for another connection", is_served)
         for connection in held:
             connection.close()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from gatewayfilter.model import Request
+    from gatewayfilter.model import DeciderAnswer, Request
     from gatewayfilter.use_cases.url_check import UrlCheck
     from gatewayfilter.web.services import WebServices
+
+_DECIDES: Final = frozenset({"allow", "block"})
 
 
 def checked(services: WebServices, request: Request, client: str = "", at: float | None = None) -> UrlCheck:
@@ -31,3 +34,29 @@ def checked(services: WebServices, request: Request, client: str = "", at: float
         "gatewayfilter.web.access.check_job:check", settings, request, client, services.clock(), at
     )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A decider's answer.
+
+    Attributes:
+        wins: whether it decided.
+        matches: it would have decided, if an earlier one had not.
+    """
+
+    answer: DeciderAnswer
+    wins: bool
+    matches: bool
+
+
+def steps_of(found: UrlCheck) -> list[Step]:
+    """Returns the deciders' answers in order, with the one that decided marked."""
+    won = False
+    steps: list[Step] = []
+    for answer in found.explanation.answers:
+        decides = answer.answer in _DECIDES and answer.verdict is not None
+        wins = decides and not won and answer.verdict == found.explanation.verdict
+        steps.append(Step(answer, wins, decides and not wins and answer.decider != "unknown"))
+        won = won or wins
+    return steps

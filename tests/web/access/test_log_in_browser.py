@@ -16,7 +16,12 @@ from tests.web.account_fakes import GOOD
 from tests.web.browser_checks import BINARY, Watched, chromium, watched
 from tests.web.web_fakes import Accounts, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 WORDS = {
     "en-GB": ("English", "Log in", "This code is wrong or was used already.", "Too many attempts."),

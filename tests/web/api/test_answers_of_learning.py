@@ -43,6 +43,7 @@ def sent(web: Kept, method: str, path: str, body: Any = None, status: int = 200,
         method, f"{API}{path}", json=body, headers={key.replace("_", "-"): text for key, text in headers.items()}
     )
     assert answer.status_code == status, answer.text
+    assert answer.content or "content-type" not in answer.headers
     return answer.json() if answer.content else answer.headers
 
 
@@ -242,7 +243,7 @@ def test_the_model_by_the_api(web: Kept, monkeypatch: pytest.MonkeyPatch) -> Non
     assert sent(web, "DELETE", "/model", None, 404)["detail"] == "there is no model"
     assert web.changes == before
     web.child.results["remove"] = True
-    sent(web, "DELETE", "/model", None, 204)
+    assert "content-type" not in sent(web, "DELETE", "/model", None, 204)
     assert web.told() == ("model.off", "model", "")
     assert got(web, "/model/false-blocks", weeks=2) == report
     assert done(web)[1] == (NOW - 14 * 86_400,)
@@ -300,7 +301,10 @@ def test_reviews_by_the_api(web: Kept) -> None:
     steps = got(web, "/reviews/steps", limit=1)["items"]
     assert steps == [{"task": number, "at": steps[0]["at"], "who": "Ada", "action": "change", "undone": False, "note": "n"}]
     assert sent(web, "POST", f"/reviews/{number}/decide", {"move": "redo"}, 422)["detail"]
-    assert sent(web, "POST", "/reviews/decide", {"move": "undo", "tasks": [number, 0, 2**53 + 1]})["tasks"][0]["state"] == "open"
+    undone = sent(web, "POST", "/reviews/decide", {"move": "undo", "tasks": [number, 0, 2**53 + 1, 2**54]})
+    assert (undone["tasks"][0]["state"], undone["refused"]) == ("open", [])
+    last = sent(web, "POST", "/reviews/decide", {"move": "undo", "tasks": [2**53]})
+    assert (last["tasks"], len(last["refused"])) == ([], 1)
     sent(web, "POST", "/reviews/decide", {"move": "reject", "tasks": [number, second]})
     web.child.results = {"phrases": [{"phrase": "p", "word": "w", "category": "c", "pages": 2}]}
     assert got(web, "/reviews/phrases", limit=3) == {"items": web.child.results["phrases"]}

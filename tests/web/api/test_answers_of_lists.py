@@ -44,6 +44,7 @@ def sent(web: Kept, method: str, path: str, body: Any = None, status: int = 200,
         method, f"{API}{path}", json=body, headers={key.replace("_", "-"): text for key, text in headers.items()}
     )
     assert answer.status_code == status, answer.text
+    assert answer.content or "content-type" not in answer.headers
     return answer.json() if answer.content else answer.headers
 
 

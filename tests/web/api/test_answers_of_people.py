@@ -57,6 +57,7 @@ def sent(web: Kept, method: str, path: str, body: Any = None, status: int = 200,
     given = {key.replace("_", "-"): text for key, text in headers.items()}
     answer = web.client.request(method, f"{API}{path}", json=body, headers=given)
     assert answer.status_code == status, answer.text
+    assert answer.content or "content-type" not in answer.headers
     return answer.json() if answer.content else answer.headers
 
 
@@ -358,6 +359,7 @@ def test_changes_are_listed_by_the_api(web: Kept) -> None:
     assert listed["next"] == str(second)
     rest = got(web, "/audit", after=listed["next"], action="test.")
     assert ([(one["id"], one["undoable"]) for one in rest["items"]], rest["next"]) == ([(first, False)], None)
+    assert got(web, "/audit", after=listed["next"], action="test.", limit=1) == rest
     sent(web, "POST", "/groups", {"name": "g"}, 201)
     entry = web.last_change.entry_id
     assert entry in [one["id"] for one in got(web, "/audit/undoable")["items"]]

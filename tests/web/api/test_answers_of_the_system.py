@@ -61,6 +61,7 @@ def sent(web: Kept, method: str, path: str, body: Any = None, status: int = 200,
     given = {key.replace("_", "-"): text for key, text in headers.items()}
     answer = web.client.request(method, f"{API}{path}", json=body, headers=given)
     assert answer.status_code == status, answer.text
+    assert ("content-type" in answer.headers) is bool(answer.content)
     return answer.json() if answer.content else answer.headers
 
 

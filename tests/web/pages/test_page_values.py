@@ -108,6 +108,12 @@ class Kept:
         assert (answer.status_code, answer.headers.get("location", "")) == (status, location), self.pages.values
         return answer
 
+    def led(self, path: str) -> str:
+        """Opens a page that leads on; returns where to."""
+        answer = self.client.get(path)
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"]
+
     @property
     def last_change(self) -> AuditEntry:
         """What was recorded last."""

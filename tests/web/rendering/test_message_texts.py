@@ -71,7 +71,7 @@ def test_sentences(english: str, chinese: str) -> None:
 
 ROOM = Path(gatewayfilter.__file__).parent
 TOLD_ROOMS = (
-    "addresses", "certificates", "classify/lexicon", "classify/models/model_file.py", "config.py", "content_encoding.py",
+    "addresses", "certificates", "classify/lexicon", "classify/models/model_file.py", "config.py", "content_encoding",
     "crawl/net", "documents/sandbox.py", "engine/adblock", "engine/state", "extraction", "fleet", "learn/review", "model",
     "notify", "safe_regex", "scaleout/redis/no_holds.py", "settings", "sources", "store", "urls.py", "use_cases", "web",
     "wiring",

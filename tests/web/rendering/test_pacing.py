@@ -50,6 +50,15 @@ def test_the_time_that_the_rest_takes_is_part_of_the_pause(pauses: list[float]) 
     assert 0.0 < pause < 10.0 - 0.015
 
 
+def test_a_rest_of_just_the_length_waits_and_never_less_than_no_time(pauses: list[float]) -> None:
+    async def collected(length: int) -> list[str]:
+        return [part async for part in paced(iter(("frame", "x" * length)), 0.0)]
+
+    for length, waits in ((LONG - 1, []), (LONG, [0.0])):
+        assert asyncio.run(collected(length)) == ["frame", "x" * length]
+        assert pauses == waits
+
+
 def assert_whole(page: str) -> None:
     """A page with its frame, once, and its end."""
     assert page.lower().startswith("<!doctype html>")

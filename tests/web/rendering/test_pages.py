@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jinja2 import Environment
+from jinja2 import Environment, UndefinedError
 
 from gatewayfilter.web.rendering.assets import Assets
 from gatewayfilter.web.rendering.pages import Pages
@@ -29,6 +29,14 @@ def refuse(*_: object, **__: object) -> Any:
 def test_compiled_templates_are_kept(tmp_path: Path) -> None:
     environment(tmp_path / "cache").get_template(TEMPLATE)
     assert len(list((tmp_path / "cache" / "en").iterdir())) == 1
+
+
+def test_templates_are_safe_strict_and_leave_no_lines_of_their_blocks(tmp_path: Path) -> None:
+    found = environment(tmp_path)
+    lines = "<p>\n  {% if shown %}\n  {{ shown }}\n  {% endif %}\n</p>"
+    assert found.from_string(lines).render(shown="<b>") == "<p>\n  &lt;b&gt;\n</p>"
+    with pytest.raises(UndefinedError):
+        found.from_string(lines).render()
 
 
 @pytest.mark.parametrize("refused", ["folder", "file"])

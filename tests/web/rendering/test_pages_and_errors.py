@@ -107,6 +107,16 @@ def test_a_page_has_language_theme_and_place_of_its_request(pages: Pages) -> Non
     assert gettext(request(pages), "100%") == "100%"
 
 
+def test_formats_are_small_where_pages_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(pages_module, "Formats", lambda language, zone, *, small: made.append((language, zone, small)))
+    own = Pages(Assets())
+    own.formats(request(own, accept_language="zh"))
+    own.keep_small(tmp_path)
+    own.formats(request(own))
+    assert made == [("zh", UTC, False), ("en", UTC, True)]
+
+
 def test_the_language_is_of_the_account_the_cookie_or_the_browser(pages: Pages) -> None:
     own = Identity("a", Role.VIEWER, language="zh")
     assert language_of(request(pages, who=own, cookie="language=en", accept_language="en")) == "zh"

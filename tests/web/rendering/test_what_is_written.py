@@ -77,6 +77,7 @@ def test_times() -> None:
         ("zh;q=x, en;q=0.1", "en"),
         ("zh-TW, en", "zh"),
         ("en, zh", "en"),
+        ("zh;q=1.0, en", "zh"),
         (f"{'x, ' * 133}zh", "en"),
         (f"{'x, ' * 132}zh", "zh"),
     ],

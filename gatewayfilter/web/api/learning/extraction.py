@@ -149,7 +149,7 @@ def restore_rule(
     return _answer(change, response)
 
 
-@router.delete("/{name}", operation_id="remove_extraction_rule", status_code=204)
+@router.delete("/{name}", operation_id="remove_extraction_rule", status_code=204, response_class=Response)
 def remove_rule(services: Services, who: Admin, name: Name, if_match: IfMatch = "") -> None:
     """Takes a rule out of use; its versions stay, and can be restored."""
     services.extraction.remove(who.actor, name, based_on(if_match))

@@ -74,13 +74,12 @@ def train(services: Services, identity: Admin) -> OpinionModel:
     return OpinionModel(**found)
 
 
-@router.delete("", operation_id="remove_model", status_code=204)
-def remove(services: Services, identity: Admin) -> Response:
+@router.delete("", operation_id="remove_model", status_code=204, response_class=Response)
+def remove(services: Services, identity: Admin) -> None:
     """Removes the model: pages are judged by words alone. None is trained by itself afterwards."""
     if not services.child.run(f"{_JOBS}:remove", services.settings):
         raise MissingItemError("there is no model")
     record(services, identity, "model.off", "model")
-    return Response(status_code=204)
 
 
 @router.get("/false-blocks", operation_id="get_false_blocks")

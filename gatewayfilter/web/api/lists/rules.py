@@ -135,7 +135,7 @@ def change(
     return RuleModel.of(changed)
 
 
-@router.delete("/{rule_id}", operation_id="remove_rule", status_code=204)
+@router.delete("/{rule_id}", operation_id="remove_rule", status_code=204, response_class=Response)
 def remove(services: Services, identity: Admin, rule_id: RuleNumber, if_match: IfMatch = "") -> None:
     """Removes a rule."""
     with changing(services, identity, "rule.removed", str(rule_id)) as recording:

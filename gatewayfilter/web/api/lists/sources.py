@@ -22,6 +22,7 @@ from gatewayfilter.web.source_worker import JobState
 router = ApiRouter("/lists", tags=["lists"])
 _MOST: Final = 100
 _SHOWN: Final = 300
+_VERSION_BYTES: Final = 12
 
 ListName = Annotated[str, Path(description="Name of the list.", min_length=1, max_length=100)]
 Address = Annotated[str, Field(description="A name of the catalogue, or an http(s) address.", min_length=1, max_length=2_000)]
@@ -165,7 +166,7 @@ class WholeCatalogueModel(BaseModel):
 
 def version_of(item: Subscription) -> str:
     """Returns a text that is another one as soon as the definition of a list is."""
-    return blake2b(repr(item.definition).encode(), digest_size=12).hexdigest()
+    return blake2b(repr(item.definition).encode(), digest_size=_VERSION_BYTES).hexdigest()
 
 
 @router.get("", operation_id="list_lists")

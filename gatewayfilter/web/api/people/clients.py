@@ -188,7 +188,7 @@ def change_client(
     return _answer(policies.clients[renamed or name], response)
 
 
-@router.delete("/clients/{name}", operation_id="remove_client", status_code=204)
+@router.delete("/clients/{name}", operation_id="remove_client", status_code=204, response_class=Response)
 def remove_client(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a client, its pause and its own rules; it belongs to the group default from then on."""
     with editing(services, identity, "client.removed", name):

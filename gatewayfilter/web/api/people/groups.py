@@ -94,7 +94,7 @@ def change_group(
         return _answer(policies, renamed or name, response)
 
 
-@router.delete("/{name}", operation_id="remove_group", status_code=204)
+@router.delete("/{name}", operation_id="remove_group", status_code=204, response_class=Response)
 def remove_group(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a group without clients, its pause and its own rules."""
     with editing(services, identity, "group.removed", name):

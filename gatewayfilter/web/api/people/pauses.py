@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import HTTPException, Query
+from fastapi import HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import PolicyError
@@ -63,7 +63,7 @@ def start_pause(services: Services, identity: Approver, body: NewPause) -> Pause
         return _model(editor.pause(body.scope, body.target, body.minutes * 60.0, harm_too=body.harm_too))
 
 
-@router.delete("", operation_id="end_pause", status_code=204)
+@router.delete("", operation_id="end_pause", status_code=204, response_class=Response)
 def end_pause(
     services: Services,
     identity: Approver,

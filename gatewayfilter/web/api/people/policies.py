@@ -114,7 +114,7 @@ def change_policy(
     return _answer(policies, name, response)
 
 
-@router.delete("/{name}", operation_id="remove_policy", status_code=204)
+@router.delete("/{name}", operation_id="remove_policy", status_code=204, response_class=Response)
 def remove_policy(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a policy that no client, group or schedule uses, with its own schedules and quotas."""
     with editing(services, identity, "policy.removed", name):

@@ -106,7 +106,7 @@ def change_quota(
     return _answer(policies.quotas[name], {}, response)
 
 
-@router.delete("/{name}", operation_id="remove_quota", status_code=204)
+@router.delete("/{name}", operation_id="remove_quota", status_code=204, response_class=Response)
 def remove_quota(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a quota."""
     with editing(services, identity, "quota.removed", name):

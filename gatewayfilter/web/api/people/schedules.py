@@ -118,7 +118,7 @@ def replace_schedule(
     return _answer(schedule, response)
 
 
-@router.delete("/{name}", operation_id="remove_schedule", status_code=204)
+@router.delete("/{name}", operation_id="remove_schedule", status_code=204, response_class=Response)
 def remove_schedule(services: Services, identity: Admin, name: ItemName, if_match: IfMatch = "") -> None:
     """Removes a schedule."""
     with editing(services, identity, "schedule.removed", name):

@@ -102,13 +102,12 @@ def add_follower(services: Services, identity: Admin, body: NewFollower) -> Foll
     return FollowerToken(name=body.name, token=token)
 
 
-@router.delete("/followers/{name}", operation_id="remove_follower", status_code=204)
+@router.delete("/followers/{name}", operation_id="remove_follower", status_code=204, response_class=Response)
 def remove_follower(
     services: Services, identity: Admin, name: Annotated[str, Path(min_length=1, max_length=100, description="Of the follower.")]
-) -> Response:
+) -> None:
     """Removes a follower: its token is refused at once."""
     from gatewayfilter.use_cases.fleet_status import followers  # noqa: PLC0415  rarely used
 
     followers(services.settings).remove(name)
     record(services, identity, "follower.removed", name)
-    return Response(status_code=204)

@@ -37,18 +37,16 @@ def list_users(services: Services, _: Admin) -> ProxyUserList:
     return ProxyUserList(items=ProxyUsers(services.settings).names())
 
 
-@router.put("/{name}", operation_id="put_proxy_user", status_code=204)
-def put_user(services: Services, identity: Admin, name: UserName, body: ProxyPassword) -> Response:
+@router.put("/{name}", operation_id="put_proxy_user", status_code=204, response_class=Response)
+def put_user(services: Services, identity: Admin, name: UserName, body: ProxyPassword) -> None:
     """Adds a user, or changes the password of one. A running filter applies it within a second."""
     ProxyUsers(services.settings).put(name, body.password)
     record(services, identity, "proxy-user.changed", name)
-    return Response(status_code=204)
 
 
-@router.delete("/{name}", operation_id="remove_proxy_user", status_code=204)
-def remove_user(services: Services, identity: Admin, name: UserName) -> Response:
+@router.delete("/{name}", operation_id="remove_proxy_user", status_code=204, response_class=Response)
+def remove_user(services: Services, identity: Admin, name: UserName) -> None:
     """Removes a user."""
     if not ProxyUsers(services.settings).remove(name):
         raise MissingItemError(f"there is no user {name}")
     record(services, identity, "proxy-user.removed", name)
-    return Response(status_code=204)

@@ -67,16 +67,15 @@ def add(services: Services, identity: Viewer, body: NewToken) -> MadeToken:
     return MadeToken(**_model(made, account.name).model_dump(), token=text)
 
 
-@router.delete("/{token_id}", operation_id="delete_token", status_code=204)
+@router.delete("/{token_id}", operation_id="delete_token", status_code=204, response_class=Response)
 def remove(
     services: Services, identity: Viewer, token_id: Annotated[int, Path(description="Number of the token.", ge=1, le=2**62)]
-) -> Response:
+) -> None:
     """Removes an own token; admins remove those of all accounts."""
     _refuse_tokens(identity)
     owner = None if identity.may(Role.ADMIN) else services.access.account(identity.account_id)
     token = services.access.tokens.remove(token_id, owner)
     record(services, identity, "token.removed", token.name)
-    return Response(status_code=204)
 
 
 def _refuse_tokens(identity: Identity) -> None:

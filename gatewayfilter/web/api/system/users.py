@@ -1,7 +1,7 @@
 """`/api/v1/users`: accounts of the dashboard, for admins."""
 
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +14,8 @@ from gatewayfilter.web.access.identity import Admin
 from gatewayfilter.web.routers import ApiRouter
 
 router = ApiRouter("/users", tags=["users"])
+
+_VERSION_DIGITS: Final = 16
 
 UserId = Annotated[int, Path(description="Number of the account.", ge=1, le=2**62)]
 External = Annotated[
@@ -106,15 +108,14 @@ def change(
     return _model(account)
 
 
-@router.delete("/{user_id}", operation_id="delete_user", status_code=204)
-def remove(services: Services, identity: Admin, user_id: UserId, if_match: IfMatch = "") -> Response:
+@router.delete("/{user_id}", operation_id="delete_user", status_code=204, response_class=Response)
+def remove(services: Services, identity: Admin, user_id: UserId, if_match: IfMatch = "") -> None:
     """Removes an account with its sessions and tokens. The last admin stays."""
     with services.store.changing():
         account = services.access.account(user_id)
         check_version(if_match, lambda: _version(account))
         services.access.accounts.remove(account)
         record(services, identity, "user.removed", account.name)
-    return Response(status_code=204)
 
 
 def _changed(services: Services, identity: Admin, account: Account, body: UserChange) -> Account:
@@ -150,7 +151,7 @@ def _version(account: Account) -> str:
         account.language,
         account.external_id,
     )
-    return sha256(repr(shown).encode()).hexdigest()[:16]
+    return sha256(repr(shown).encode()).hexdigest()[:_VERSION_DIGITS]
 
 
 def _model(account: Account) -> UserModel:

@@ -34,7 +34,7 @@ class _Watch:
         """Returns the event `decisions`."""
         clients = self.services.clients()
         items = [DecisionModel.of(number, record, clients).model_dump() for number, record in batch.records]
-        return event("decisions", json.dumps({"items": items, "skipped": batch.skipped}, ensure_ascii=False), batch.reached)
+        return event("decisions", json.dumps({"items": items, "skipped": batch.skipped}), batch.reached)
 
     def state(self) -> str:
         """Returns the event `state`."""

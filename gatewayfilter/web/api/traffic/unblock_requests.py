@@ -123,7 +123,7 @@ def list_requests(
     unblock = services.store.unblock
     if state == "open":
         waiting = sorted(unblock.open_requests(), key=lambda request: -request.request_id)
-        found = [request for request in waiting if not after or request.request_id < after][: limit + 1]
+        found = [request for request in waiting if not after or request.request_id < after]
     else:
         found = unblock.decided(limit + 1, after)
     facts = facts_of(services.store, found[:limit], services.clock())

@@ -128,18 +128,22 @@ def _saved(request: Request, services: WebServices, who: Admin, form: EditorForm
 
 def _editor(request: Request, services: WebServices, form: EditorForm, *, action: str = "", **more: Any) -> Response:
     work, problem = services.extraction, more.pop("problem", "")
-    page = services.shelf.find(form.page) if form.page else None
+    page = services.shelf.find(form.page)
     context: dict[str, Any] = {"rule": None, "undo": "", "outline": None, "found": None, "source": "", **more}
+
+    def preview() -> dict[str, Any] | None:
+        return None if page is None else work.preview(page.html, page.url, form.rule(), form.picked)
+
     try:
         if form.page and page is None:
             problem = problem or gettext(request, "The page is kept for an hour. Fetch it again.")
-        found = work.preview(page.html, page.url, form.rule(), form.picked) if page is not None else None
-        if found is not None and ":" in action and action.partition(":")[0] in {"field", "links"}:
+        found = preview()
+        if found is not None and action.startswith(("field:", "links:")):
             form.change(action, found["picked"])
-            found = work.preview(page.html, page.url, form.rule(), form.picked) if page is not None else None
+            found = preview()
         elif action.startswith(("add-", "drop-")):
             form.change(action, None)
-            found = work.preview(page.html, page.url, form.rule(), form.picked) if page is not None else None
+            found = preview()
         context["found"] = found
         if form.fields or form.links:
             context["source"] = work.source(form.rule())

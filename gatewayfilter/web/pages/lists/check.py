@@ -1,18 +1,17 @@
 """`/check`: what is in force for an address, a device and a time, with every decider's answer. Nothing is fetched."""
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.model import DeciderAnswer, ResourceType
 from gatewayfilter.model import Request as FilteredRequest
+from gatewayfilter.model import ResourceType
 from gatewayfilter.urls import parse_loose_url
 from gatewayfilter.use_cases.moments import read_moment
 from gatewayfilter.use_cases.url_check import UrlCheck
-from gatewayfilter.web.access.checks import checked
+from gatewayfilter.web.access.checks import checked, steps_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Viewer
 from gatewayfilter.web.rendering.pages import render
@@ -22,7 +21,6 @@ from gatewayfilter.web.services import WebServices
 router = PageRouter()
 
 _MOST_NAMES: Final = 500
-_DECIDES: Final = frozenset({"allow", "block"})
 
 
 class CheckForm(BaseModel):
@@ -43,20 +41,6 @@ class CheckForm(BaseModel):
         source = parse_loose_url(self.source.strip()) if self.source.strip() else None
         kind = ResourceType(self.type) if self.type in ResourceType else ResourceType.DOCUMENT
         return FilteredRequest(parse_loose_url(self.url.strip()), source, kind, "GET")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A decider's answer.
-
-    Attributes:
-        wins: whether it decided.
-        matches: it would have decided, if an earlier one had not.
-    """
-
-    answer: DeciderAnswer
-    wins: bool
-    matches: bool
 
 
 @router.get("/check")
@@ -86,15 +70,3 @@ def _found(services: WebServices, form: CheckForm) -> tuple[UrlCheck | None, str
         raise
     except GatewayFilterError as error:
         return None, str(error)
-
-
-def steps_of(found: UrlCheck) -> list[Step]:
-    """Returns the deciders' answers in order, with the one that decided marked."""
-    won = False
-    steps: list[Step] = []
-    for answer in found.explanation.answers:
-        decides = answer.answer in _DECIDES and answer.verdict is not None
-        wins = decides and not won and answer.verdict == found.explanation.verdict
-        steps.append(Step(answer, wins, decides and not wins and answer.decider != "unknown"))
-        won = won or wins
-    return steps

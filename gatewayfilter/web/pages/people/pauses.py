@@ -23,6 +23,8 @@ router = PageRouter()
 
 _CLIENTS = "/clients"
 _OVERVIEW = "/"
+_MOST_NAMES = 500
+"""Clients to choose from, as on the overview."""
 
 
 @router.post("/pauses")
@@ -82,7 +84,7 @@ def _card(request: Request, services: WebServices, said: Said, target: str, *, p
         request,
         "traffic/_pauses.html",
         pauses=policies.pauses_at(now),
-        names=sorted(policies.clients, key=name_order)[:500],
+        names=sorted(policies.clients, key=name_order)[:_MOST_NAMES],
         groups=sorted(policies.groups, key=name_order),
         may_pause=True,
         told=target,

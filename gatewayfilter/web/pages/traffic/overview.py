@@ -28,6 +28,8 @@ router = PageRouter()
 _MOST_REQUESTS: Final = 3
 _NEW_S: Final = 86_400.0
 """How long a device counts as new."""
+_MOST_NAMES: Final = 500
+"""Clients to choose from for a pause."""
 _SINCE: Final = {Span.DAY: "24h", Span.WEEK: "7d", Span.MONTH: "30d"}
 
 
@@ -70,7 +72,7 @@ def _content(
         "waiting": facts_of(services.store, waiting[:_MOST_REQUESTS], now),
         "more_waiting": max(0, len(waiting) - _MOST_REQUESTS),
         "pauses": policies.pauses_at(now),
-        "names": sorted(policies.clients, key=name_order)[:500],
+        "names": sorted(policies.clients, key=name_order)[:_MOST_NAMES],
         "groups": sorted(policies.groups),
         "may_pause": identity.may(Role.APPROVER),
         "chart": _chart(found, services),

@@ -22,6 +22,7 @@ from gatewayfilter.web.services import WebServices
 router = PageRouter()
 
 _A_PAGE = 20
+_MOST_LINKS = 200
 _HOUR, _DAY = 3600.0, 86_400.0
 _LIFETIMES = {"1h": _HOUR, "1d": _DAY, "1w": 7 * _DAY, "ever": None}
 _EVERYBODY = "everybody"
@@ -150,7 +151,7 @@ def _page(request: Request, view: str, **context: Any) -> Response:
 
 def _links(request: Request, services: WebServices, address: str = "") -> Response:
     now = services.clock()
-    shown = [(link, link_state(link, now)) for link in services.store.bypass.links(200)]
+    shown = [(link, link_state(link, now)) for link in services.store.bypass.links(_MOST_LINKS)]
     policies = services.store.policies.read()
     return _page(request, "links", links=shown, address=address, clients=sorted(policies.clients), groups=sorted(policies.groups))
 

@@ -1,6 +1,5 @@
 """The drawer "Why?" of a decision: every decider's answer, the policy in force, "what if", and actions that can be undone."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -8,7 +7,7 @@ from fastapi import Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from gatewayfilter.errors import GatewayFilterError, StoreError
-from gatewayfilter.model import DeciderAnswer, ListAction, LogQuery, LogRecord, ResourceType
+from gatewayfilter.model import ListAction, LogQuery, LogRecord, ResourceType
 from gatewayfilter.model import Request as FilteredRequest
 from gatewayfilter.urls import parse_loose_url, registrable_domain
 from gatewayfilter.use_cases.moments import read_moment
@@ -16,7 +15,7 @@ from gatewayfilter.use_cases.people.name_order import name_order
 from gatewayfilter.use_cases.traffic.log_actions import Extent, Made, act_on_url
 from gatewayfilter.use_cases.url_check import UrlCheck
 from gatewayfilter.web.access.changes import changing, undo_url
-from gatewayfilter.web.access.checks import checked
+from gatewayfilter.web.access.checks import checked, steps_of
 from gatewayfilter.web.access.dependencies import Services
 from gatewayfilter.web.access.identity import Admin, Identity, Role, Viewer
 from gatewayfilter.web.pages.traffic.log_rows import LogRow, LogRows
@@ -29,20 +28,6 @@ router = PageRouter()
 LIFETIMES: Final = {"1h": 3600.0, "1d": 86_400.0, "ever": None}
 _MOST_NAMES: Final = 500
 _LONGEST_URL: Final = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A decider's answer as the drawer shows it.
-
-    Attributes:
-        wins: whether it decided.
-        matches: it would have decided, if an earlier one had not.
-    """
-
-    answer: DeciderAnswer
-    wins: bool
-    matches: bool
 
 
 @router.get("/log/{number}/why")
@@ -108,7 +93,7 @@ def _act(
 
 
 def _record(services: WebServices, number: int) -> LogRecord:
-    found = services.store.log_search.page(LogQuery(), 1, before=number + 1).records if 0 < number < 1 << 62 else ()
+    found = services.store.log_search.page(LogQuery(), 1, before=number + 1).records
     if not found or found[0][0] != number:
         raise HTTPException(404, "this decision is no longer in the log")
     return found[0][1]
@@ -137,7 +122,7 @@ def _content(services: WebServices, identity: Identity, number: int, record: Log
     policies = services.store.policies.read()
     row = LogRows(services.clients(), policies).row(number, record)
     found, problem = _check(services, row, record, client, at)
-    steps = () if found is None else _steps(found)
+    steps = () if found is None else steps_of(found)
     return {
         "row": row,
         "record": record,
@@ -167,17 +152,6 @@ def _check(services: WebServices, row: LogRow, record: LogRecord, client: str, a
         raise
     except GatewayFilterError as error:
         return None, str(error)
-
-
-def _steps(found: UrlCheck) -> tuple[Step, ...]:
-    verdict, won = found.explanation.verdict, False
-    steps: list[Step] = []
-    for answer in found.explanation.answers:
-        wins = not won and answer.verdict is not None and answer.verdict == verdict and answer.answer in {"allow", "block"}
-        matches = not wins and answer.answer in {"allow", "block"} and answer.verdict is not None and answer.decider != "unknown"
-        steps.append(Step(answer, wins, matches))
-        won = won or wins
-    return tuple(steps)
 
 
 def _site(row: LogRow) -> str:

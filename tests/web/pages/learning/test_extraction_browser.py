@@ -14,7 +14,12 @@ from tests.web.browser_checks import BINARY, chromium
 from tests.web.learning_site import site
 from tests.web.web_fakes import served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 WORDS = {
     "en-GB": ("Fetch it", "Field", "Links", "Save and use it", "It is saved.", "Undo"),

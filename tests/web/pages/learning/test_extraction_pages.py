@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from re import search
 
 import pytest
 
 from gatewayfilter.interfaces import RuleMatches
+from gatewayfilter.web.child_process import ChildProcess
 from gatewayfilter.web.page_shelf import KEPT_S, MOST_PAGES, PageShelf
+from gatewayfilter.web.services import EDIT_TIMEOUT_S
 from tests.web.learning_fakes import HOSTILE, NOW
 from tests.web.learning_site import ARTICLE, site
 from tests.web.web_fakes import ADMIN, APPROVER, VIEWER, Dashboard, dashboard
@@ -194,14 +197,16 @@ def test_a_hostile_page_stays_text(board: Dashboard, html: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_selector_that_takes_too_long_is_given_up(board: Dashboard) -> None:
+def test_a_selector_that_takes_too_long_is_given_up(board: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
     form = shelved(board, "<p>x" * 49_000) | {
         "f0-way": "css",
         "f0-name": "x",
         "f0-expression": "p:nth-of-type(2) ~ p:nth-of-type(n+3)",
     }
-    page = board.client.post(EDITOR, data=form).text
-    assert "this took longer than" in page
+    with closing(ChildProcess(EDIT_TIMEOUT_S)) as child:
+        monkeypatch.setattr(board.services, "editing", child)
+        page = board.client.post(EDITOR, data=form).text
+    assert f"this took longer than {EDIT_TIMEOUT_S:g} s" in page
 
 
 @pytest.mark.slow

@@ -14,7 +14,12 @@ from tests.web.browser_checks import BINARY, chromium, watched
 from tests.web.learning_fakes import HOSTILE, add_task, ask, with_tablet
 from tests.web.web_fakes import loaded_for, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 
 @pytest.fixture

@@ -11,7 +11,12 @@ from gatewayfilter.urls import parse_url
 from tests.web.browser_checks import BINARY, chromium, watched
 from tests.web.web_fakes import loaded_for, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 
 @pytest.mark.parametrize(("locale", "add"), [("en-GB", "Add"), ("zh-CN", "添加")])

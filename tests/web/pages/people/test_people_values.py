@@ -16,6 +16,7 @@ from gatewayfilter.model import (
 )
 from gatewayfilter.use_cases.people.client_states import StateKind
 from gatewayfilter.use_cases.people.versions import version_of
+from gatewayfilter.web.pages.people import pauses
 from gatewayfilter.web.pages.people.answers import Said
 from gatewayfilter.web.pages.people.clients import Asked
 from tests.web.pages.test_page_values import HTMX, NOW, Kept, kept
@@ -216,7 +217,7 @@ def test_a_client_is_changed_moved_and_removed(web: Kept) -> None:
     web.post("/clients/tv/remove", 303, "/clients")
 
 
-def test_pauses_return_to_where_they_were_started(web: Kept) -> None:
+def test_pauses_return_to_where_they_were_started(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     web.who.identity = APPROVER
     try:
         web.post("/pauses", 303, "/clients/tv", minutes="15", whom="client:tv", next="/clients/tv")
@@ -236,6 +237,9 @@ def test_pauses_return_to_where_they_were_started(web: Kept) -> None:
         )
         assert (values["may_pause"], values["answered"], len(values["pauses"])) == (True, True, 3)
         assert (values["names"], values["groups"]) == ([TABLET, "laptop", "tv"], ["guests", "kids"])
+        monkeypatch.setattr(pauses, "_MOST_NAMES", 2)
+        web.post("/pauses", 200, headers=HTMX, minutes="5", next="/")
+        assert web.pages.values["names"] == [TABLET, "laptop"]
         refreshed = web.post("/pauses/end", 200, headers=HTMX, scope="group", target="kids", next="/log")
         assert (refreshed.headers["hx-refresh"], web.told()[0]) == ("true", "pause.ended")
         web.post("/pauses/end", 200, headers=HTMX, whom="client:tv", next="/")

@@ -187,8 +187,8 @@ def test_the_log_in_answers_by_its_result(web: Kept, monkeypatch: pytest.MonkeyP
     access = web.services.access
     found, session = account(web), log_in(web)
     web.client.get("/login?next=/rules")
-    assert web.client.get("/login?next=//evil").headers["location"] == "/"
-    assert web.client.get("/login?next=/rules").headers["location"] == "/rules"
+    assert web.led("/login?next=//evil") == "/"
+    assert web.led("/login?next=/rules") == "/rules"
     web.who.identity = None
     shown = web.get("/login?next=/rules")
     assert (shown["target"], shown["name"], shown["wait"], shown["wrong"]) == ("/rules", "", 0, False)
@@ -235,12 +235,12 @@ def test_the_log_in_answers_by_its_result(web: Kept, monkeypatch: pytest.MonkeyP
     assert answer.headers["set-cookie"] == "language=zh; HttpOnly; Max-Age=31536000; Path=/; SameSite=strict"
     assert "set-cookie" not in web.post("/language", 303, "/", language="fr", back="//evil").headers
     monkeypatch.setattr(access, "has_accounts", lambda: False)
-    assert web.client.get("/login").headers["location"] == "/setup"
+    assert web.led("/login") == "/setup"
 
 
 def test_the_first_account_is_made_here_or_with_the_code(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     access = web.services.access
-    assert web.client.get("/setup").headers["location"] == "/"
+    assert web.led("/setup") == "/"
     web.post("/setup", 409)
     assert web.pages.values["detail"] == "there is an account already: log in"
     web.who.identity = None

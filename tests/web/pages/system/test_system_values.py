@@ -64,6 +64,8 @@ def test_the_audit_log_is_read_in_pages(web: Kept) -> None:
     assert (shown["who"], shown["action"], shown["active"], shown["undo_url"](7), shown["undo_url"](0)) == (
         "Ada", "test.", "audit", "/audit/7/undo", "",
     )  # fmt: skip
+    exact = web.get(f"/audit?action=test.&before={shown['entries'][0].entry_id}")
+    assert (len(exact["entries"]), exact["older"]) == (50, "")
     rest = web.get(shown["older"])
     assert ([entry.subject for entry in rest["entries"]], rest["older"], rest["newer"]) == (
         ["s0"],
@@ -124,6 +126,16 @@ def test_certificates_and_what_passes_unread(web: Kept, monkeypatch: pytest.Monk
     picture = web.client.get("/device/qr.svg")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith('<svg xmlns="http://www.w3.org/2000/svg" width="198" height="198"')
+
+
+def test_pages_for_everybody_find_out_who_opens_them(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(web.who, "identify", lambda request: asked.append(request.url.path))
+    monkeypatch.setattr(web.services.access, "has_accounts", lambda: False)
+    monkeypatch.setattr(web.services, "authorities", lambda: SimpleNamespace(current=None))
+    for path in ("/device", "/setup"):
+        web.get(path)
+    assert asked == ["/device", "/setup"]
 
 
 def test_settings_are_found_and_changed(web: Kept) -> None:
@@ -200,7 +212,7 @@ def test_backups_are_sent_and_restored(web: Kept, monkeypatch: pytest.MonkeyPatc
 def test_the_wizard_plans_and_carries_out(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = web.get("/setup/purpose")
     assert (shown["active"], [one.name for one in shown["bundles"]]) == ("system", [*web.services.subscriptions.bundles])
-    assert web.client.get("/setup/lists").headers["location"] == "/setup/purpose"
+    assert web.led("/setup/lists") == "/setup/purpose"
     purpose = next(iter(web.services.subscriptions.bundles))
     shown = web.get(f"/setup/lists?for={purpose}")
     names = [item.name for item in shown["plan"].lists]
@@ -219,6 +231,9 @@ def test_the_wizard_plans_and_carries_out(web: Kept, monkeypatch: pytest.MonkeyP
     assert web.told() == ("setup.done", purpose, ", ".join(names[:2]))
     web.post("/setup/lists", 303, "/setup/devices", **{"for": purpose})
     assert (list(plans[-1].lists), len(web.worker.begun)) == ([], 1)
+    monkeypatch.setattr(setup, "begin_setup", lambda *_: ["x" * 150, "y" * 150])
+    web.post("/setup/lists", 303, "/setup/devices", **form)
+    assert web.worker.begun[-1][1] == f"{'x' * 150}, {'y' * 48}"
     web.worker.state = JobState(1, "update", "", 2.0)
     before = web.changes
     web.post("/setup/lists", 409, **form)

@@ -12,6 +12,7 @@ from gatewayfilter.model import (
     parse_matcher,
 )
 from gatewayfilter.use_cases.policies import PolicyEditor
+from gatewayfilter.web.pages.traffic import requests
 from tests.web.learning_fakes import ask
 from tests.web.pages.test_page_values import HTMX, NOW, Kept, kept
 from tests.web.traffic_log import LAPTOP, OTHER, TABLET, decision
@@ -68,7 +69,7 @@ def web(opened: Kept) -> Iterator[Kept]:
         opened.services.store.lists.remove_rule(rule.rule_id)
 
 
-def test_requests_are_shown_waiting_and_answered(web: Kept) -> None:
+def test_requests_are_shown_waiting_and_answered(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     store = web.services.store
     asked = [UnblockRequest(f"http://w{n}.example/", f"10.0.1.{n}", "blacklist", "", "", "", "", NOW) for n in range(21)]
     for one in asked:
@@ -92,6 +93,11 @@ def test_requests_are_shown_waiting_and_answered(web: Kept) -> None:
     assert first["older"] == f"/requests/answered?after={numbers[1]}"
     last = web.get(first["older"])
     assert (next(facts.request.request_id for facts in last["facts"]), last["newer"]) == (numbers[0], "/requests/answered")
+    everything = len(store.unblock.decided(1_000))
+    for size, older in ((everything - 1, True), (everything, False)):
+        monkeypatch.setattr(requests, "_A_PAGE", size)
+        shown = web.get("/requests/answered")
+        assert (len(shown["facts"]), bool(shown["older"])) == (size, older)
 
 
 def test_links_are_made_for_somebody_and_revoked(web: Kept) -> None:
@@ -120,6 +126,13 @@ def test_links_are_made_for_somebody_and_revoked(web: Kept) -> None:
         "link.revoked", "revoked",
     )  # fmt: skip
     assert web.pages.values["address"] == ""
+
+
+def test_the_newest_links_are_shown(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_LINKS", 2)
+    for name in "abc":
+        web.post("/requests/links", 200, url=f"{name}.example/", whom="everybody")
+    assert [link.url for link, _ in web.get("/requests/links")["links"]] == ["http://c.example/", "http://b.example/"]
 
 
 def test_requests_are_answered_once(web: Kept) -> None:

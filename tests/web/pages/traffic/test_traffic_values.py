@@ -25,7 +25,7 @@ from gatewayfilter.model import (
 from gatewayfilter.use_cases.policies import PolicyEditor
 from gatewayfilter.use_cases.traffic.log_actions import Extent
 from gatewayfilter.use_cases.traffic.log_filters import LogFilters
-from gatewayfilter.web.pages.lists.check import steps_of
+from gatewayfilter.web.pages.traffic import overview
 from gatewayfilter.web.pages.traffic.overview import TopRow
 from tests.web.learning_fakes import ask
 from tests.web.pages.test_page_values import HTMX, NOW, Kept, kept
@@ -258,6 +258,16 @@ ANSWERS = (
 )
 
 
+def test_devices_count_from_the_beginning_of_the_span_and_are_new_for_a_day(web: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    since = web.get("/")["overview"].since
+    seen = [("10.9.0.1", NOW - 86_400, since), ("10.9.0.2", NOW - 86_399, since - 1), ("", NOW, NOW), ("user:kim", NOW, NOW)]
+    facts = [SimpleNamespace(client=client, first_at=first, last_at=last) for client, first, last in seen]
+    monkeypatch.setattr(type(web.services.store.log_stats), "clients", lambda _: facts)
+    monkeypatch.setattr(overview, "_MOST_NAMES", 1)
+    shown = web.get("/")
+    assert (shown["devices"], shown["new_devices"], shown["names"]) == (2, 1, ["laptop"])
+
+
 def test_a_decision_is_explained(web: Kept) -> None:
     web.child.results = {"check": check(*ANSWERS)}
     shown = web.get("/log/3/why")
@@ -293,8 +303,7 @@ def test_a_decision_is_explained(web: Kept) -> None:
         "log",
     )
     assert web.pages.template == "traffic/why.html"
-    steps = steps_of(web.child.results["check"])
-    assert [(step.wins, step.matches) for step in steps] == [(step.wins, step.matches) for step in shown["steps"]]
+    assert web.get("/check?url=a.example")["steps"] == shown["steps"]
     web.who.identity = APPROVER
     part = web.get("/log/3/why?client=laptop&at=2027-01-15T18:00", headers=HTMX)
     assert (web.pages.template, part["may_act"], part["what_if_client"], part["what_if_at"]) == (
@@ -314,7 +323,7 @@ def test_a_decision_is_explained(web: Kept) -> None:
     assert web.client.get("/log/6/why").status_code == 503
     web.child.results = {"check": check()}
     assert web.get("/log/1/why")["row"].number == 1
-    for number in (0, 9_999, 1 << 62, -1):
+    for number in (0, 9_999, 1 << 62, (1 << 63) - 1, 1 << 63, 10**30, -1, -(10**30)):
         assert web.client.get(f"/log/{number}/why").status_code == 404
     assert web.pages.values["detail"] == "this decision is no longer in the log"
     web.services.store.log.write(

@@ -7,11 +7,17 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter import wiring
+from tests.e2e.e2e_gateway import until
 from tests.web.browser_checks import BINARY, chromium, watched
 from tests.web.traffic_log import fill, publish, usual
 from tests.web.web_fakes import loaded_for, served
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(BINARY is None, reason="no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(BINARY is None, reason="no Chromium"),
+]
 
 
 @pytest.mark.parametrize(("locale", "width", "undo"), [("en-GB", 390, "Undo"), ("zh-CN", 1280, "撤销")])
@@ -28,7 +34,7 @@ def test_what_is_done_in_the_drawer_is_undone_in_it(tmp_path: Path, locale: str,
         page.locator("#drawer .toast form button", has_text=undo).click()  # nothing outside of the drawer can be pressed
         page.wait_for_function("() => !document.querySelector('#drawer .toast form')")
         assert [one for one in store.audit.page() if one.action == "rule.allowed"]
-        assert store.lists.rules() == []
+        until("undo", lambda: store.lists.rules() == [])  # the form goes when it is sent
         page.keyboard.press("Escape")
         page.wait_for_function("() => document.getElementById('toasts').parentElement === document.body")
         assert tab.troubles == []
