@@ -32,7 +32,7 @@ def program_name() -> str:
         near = str(Path(path).relative_to(Path.cwd()))
     except (ValueError, OSError):
         near = path
-    return shlex.quote(near)
+    return shlex.quote(near if "/" in near else f"./{near}")
 
 
 def as_callable(text: str) -> str:

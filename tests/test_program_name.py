@@ -57,3 +57,51 @@ def test_what_is_no_command_stays(program: Path, monkeypatch: pytest.MonkeyPatch
         "GatewayFilter is fine",
     ):
         assert as_callable(text) == text
+
+
+def test_beside_the_interpreter_when_it_was_started_by_another_file(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    for called in ("/usr/bin/pytest", "", "gatewayfilter-of-another-name"):
+        program_name.program_path.cache_clear()
+        monkeypatch.setattr(sys, "argv", [called])
+        assert program_name.program_path() == (str(program) if called else "gatewayfilter")
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/pytest"])
+    program.unlink()
+    program_name.program_path.cache_clear()
+    assert program_name.program_path() == "gatewayfilter"
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert as_callable("sudo gatewayfilter run, gatewayfilter run") == "sudo gatewayfilter run, gatewayfilter run"
+
+
+def test_in_its_own_folder_a_shell_finds_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(program.parent)
+    monkeypatch.setenv("PATH", "/usr/bin")
+    monkeypatch.setattr(sys, "argv", ["gatewayfilter"])
+    assert program_name.program_path() == str(program)
+    assert as_callable("try gatewayfilter run") == "try ./gatewayfilter run"
+
+
+def test_a_link_on_the_search_path_is_this_program_and_another_file_is_not(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = program.parents[1] / "gatewayfilter"
+    monkeypatch.setenv("PATH", str(found.parent))
+    monkeypatch.chdir(found.parent)
+    found.symlink_to(program)
+    assert program_name.program_name() == "gatewayfilter"
+    found.unlink()
+    found.touch(mode=0o755)
+    program_name.program_name.cache_clear()
+    assert program_name.program_name() == "bin/gatewayfilter"
+
+
+def test_outside_the_current_folder_the_whole_path_is_printed(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    assert program_name.program_name() == f"'{program}'"
+    (tmp_path / "gone").rmdir()
+    program_name.program_name.cache_clear()
+    assert program_name.program_name() == f"'{program}'"

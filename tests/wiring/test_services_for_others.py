@@ -194,9 +194,15 @@ def test_what_a_follower_asks_of_the_filter_here(settings: Settings, store: Stor
             opened.append(False)
 
     found = Closing(meta={"notes": {"inputs": "fleet:mark"}}, info=SimpleNamespace(blacklist=1, whitelist=20, splicelist=300))
-    monkeypatch.setattr(fleet, "snapshot_folder", lambda _: SimpleNamespace(open_newest=lambda *, verify: (found, verify)))
+    verified: list[bool] = []
+
+    def newest(*, verify: bool) -> tuple[Closing, tuple[str, ...]]:
+        verified.append(verify)
+        return found, ()
+
+    monkeypatch.setattr(fleet, "snapshot_folder", lambda _: SimpleNamespace(open_newest=newest))
     assert (here.is_published("mark"), here.is_published("other"), here.serving()) == (True, False, (321, 2))
-    assert opened == [False] * 3
+    assert (opened, verified) == ([False] * 3, [False] * 3)
 
     def none(*, verify: bool) -> object:
         raise SnapshotError(f"none {verify}")

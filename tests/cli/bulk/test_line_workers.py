@@ -36,7 +36,7 @@ def test_input_on_its_way_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -
 
     def batches() -> Iterator[Batch]:
         for number in range(1, 41):
-            size = 10_000 if number == 20 else 1_000  # one is larger than the bound, and admitted alone
+            size = 10_000 if number in {1, 20} else 1_000  # two are larger than the bound, and admitted alone
             read.append(size)
             yield Batch(number, [b'{"n": %d}' % number], size)
 

@@ -151,6 +151,18 @@ class _Engine:
         raise NotImplementedError
 
 
+class _ByClient(_Engine):
+    def decide(self, request: Request) -> Verdict:
+        return Verdict(Action.ALLOW, Reason.UNKNOWN, rule=request.client)
+
+
+def test_a_record_is_decided_for_its_client() -> None:
+    for form, client in (("squid", "192.0.2.7"), ("combined", "192.0.2.7"), ("jsonl", "")):
+        lines = TrafficLines(RecordDecider(_ByClient()), TrafficFormat(form))
+        [batch] = lines.batches(io.BytesIO(LINES[form].format("a.example").encode() + b"\n"))
+        assert json.loads(lines.decide(batch).text).get("rule", "") == client, form
+
+
 def test_zeeks_batches_can_be_read_apart() -> None:
     """Each batch has the header that holds for it, whoever reads it, and lines keep their numbers."""
     text = "".join(

@@ -7,7 +7,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -22,6 +22,7 @@ import pytest
 from gatewayfilter import wiring
 from gatewayfilter.cli.operate.first_account import Credentials, FirstAccount, add_first_account
 from gatewayfilter.config import load
+from tests.held_ports import hold_port, port_of
 from tests.sources.list_server import BUNDLED, ListServer, ut1_archive
 
 type Cli = Callable[..., Any]
@@ -132,11 +133,10 @@ def test_lists_that_do_not_come_are_pending_and_come_later(cli: Cli, bundled: Pa
 @pytest.mark.slow
 def test_without_a_network_everything_is_pending(cli: Cli, bundled: Path) -> None:
     catalog = bundled / "catalog.toml"
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    catalog.write_text(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", catalog.read_text(encoding="utf-8")), encoding="utf-8")
-    done = cli("setup", "--yes", "--for", "home")
+    with hold_port() as nobody:
+        address = f"127.0.0.1:{port_of(nobody)}"
+        catalog.write_text(re.sub(r"127\.0\.0\.1:\d+", address, catalog.read_text(encoding="utf-8")), encoding="utf-8")
+        done = cli("setup", "--yes", "--for", "home")
     assert done.code == 1
     assert done.err.count("pending, the running filter fetches it later") == 8
     found = cli("status", "--json")
@@ -327,14 +327,14 @@ def interrupt(process: subprocess.Popen[bytes]) -> None:
 def test_an_interruption_leaves_a_state_that_the_next_one_completes(
     bundled: Path, server: ListServer, cli: Cli, asked: str
 ) -> None:
-    stalled: list[float] = []
+    stalled, interrupted = Event(), Event()
 
     def stall(handler: BaseHTTPRequestHandler) -> None:
-        stalled.append(time.monotonic())
         handler.send_response(200)
         handler.end_headers()
         handler.wfile.flush()
-        time.sleep(3)
+        stalled.set()
+        interrupted.wait(90)
 
     working = server.answers["/easylist"]
     server.answers["/easylist"] = stall
@@ -346,10 +346,9 @@ def test_an_interruption_leaves_a_state_that_the_next_one_completes(
             os.write(terminal, b"home\n")
             read_until(terminal, asked)
     else:
-        deadline = time.monotonic() + 60
-        while not stalled and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert stalled.wait(60)
     interrupt(process)
+    interrupted.set()
     read_until(terminal, "")
     os.close(terminal)
     assert process.returncode == 130

@@ -1,9 +1,10 @@
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.held_ports import hold_port, port_of
 
 type Cli = Callable[..., Any]
 
@@ -216,20 +217,19 @@ def test_a_list_of_hosts_that_pass_unread_is_added(cli: Cli, tmp_path: Path) -> 
 def test_a_list_out_of_reach_is_pending_and_said_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gatewayfilter.sources.download.http_download.time.sleep", lambda _: None)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{unused.getsockname()[1]}/x.txt"
-    answer = cli("source", "add", address, "--category", "ads", "--json")
-    assert answer.json["results"][0]["status"] == "pending"
-    cli("source", "remove", "x")
-    answer = cli("source", "add", address, "--category", "ads")
-    assert answer.code == 1
-    assert answer.out == ""
-    assert "x: pending, the running filter fetches it later: cannot reach http://127.0.0.1" in answer.err
-    assert answer.err.splitlines()[-1].count(address) == 1
-    assert "pending: cannot reach" in cli("source", "status").out
-    assert "pending: cannot reach" in cli("source", "status", "x").out
-    assert "x was never fetched (cannot reach" in cli("doctor").out
+    with hold_port() as nobody:
+        address = f"http://127.0.0.1:{port_of(nobody)}/x.txt"
+        answer = cli("source", "add", address, "--category", "ads", "--json")
+        assert answer.json["results"][0]["status"] == "pending"
+        cli("source", "remove", "x")
+        answer = cli("source", "add", address, "--category", "ads")
+        assert answer.code == 1
+        assert answer.out == ""
+        assert "x: pending, the running filter fetches it later: cannot reach http://127.0.0.1" in answer.err
+        assert answer.err.splitlines()[-1].count(address) == 1
+        assert "pending: cannot reach" in cli("source", "status").out
+        assert "pending: cannot reach" in cli("source", "status", "x").out
+        assert "x was never fetched (cannot reach" in cli("doctor").out
 
 
 def test_several_are_added_at_once(cli: Cli, hosts: Path, rules: Path, tmp_path: Path) -> None:
