@@ -270,15 +270,15 @@ def _nearest(key: str, known: Mapping[str, str]) -> str:
     """Returns the setting or section that was meant: a bare name may lack its section, or be a misspelt section."""
     section, dot, _ = key.partition(".")
     sections = list(dict.fromkeys(name.partition(".")[0] for name in known if "." in name))
-    if dot and section not in sections and (near := get_close_matches(section, sections, n=1, cutoff=0.6)):
+    if dot and section not in sections and (near := get_close_matches(section, sections)):
         return f"{near[0]}.{key.partition('.')[2]}" if f"{near[0]}.{key.partition('.')[2]}" in known else near[0]
     if not dot:
         same = [name for name in known if name.partition(".")[2] == key]
         if same:  # `listen` is that of the proxy
             return min(same, key=lambda name: (name.partition(".")[0] != "proxy", name))
-        if near := get_close_matches(key, sections, n=1, cutoff=0.6):
+        if near := get_close_matches(key, sections):
             return near[0]
-    near = get_close_matches(key, known, n=1, cutoff=0.6)
+    near = get_close_matches(key, known)
     return near[0] if near else ""
 
 
@@ -304,12 +304,13 @@ def _validate(values: Mapping[str, object], origins: Mapping[str, str]) -> Setti
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = error.errors()[0]
         parts = [str(part) for part in first["loc"] if not isinstance(part, int) and part != "[key]"]
-        key = next((found for found in (".".join(parts[:size]) for size in (2, 3)) if found in origins), ".".join(parts[:2]))
-        where = ".".join(parts) if key in _JSON_KEYS else key
+        path = ".".join(parts)
+        key = path if path in origins else ".".join(parts[:2])
+        where = path if key in _JSON_KEYS else key
         if first["type"] == "extra_forbidden":  # of a table within a section; others are found before
-            near = get_close_matches(parts[-1], CrawlTask.model_fields, n=1, cutoff=0.5)
+            near = get_close_matches(parts[-1], CrawlTask.model_fields, cutoff=0.5)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"unknown setting {where!r} in {origins.get(key, 'default')}{hint}") from error
         message = first["msg"].removeprefix("Value error, ")

@@ -151,6 +151,7 @@ METRICS: Mapping[str, str] = {
 
 DECISION_BOUNDS_US: Final = (5, 10, 15, 20, 30, 50, 75, 100, 150, 250, 500, 1_000, 2_500, 10_000, 100_000)
 """Upper bounds of the buckets of `DecisionTimes`, inclusive; the last bucket has none."""
+_BUCKETS: Final = (*map(str, DECISION_BOUNDS_US), "inf")
 _MOST_WAITING: Final = 65_536
 
 
@@ -164,7 +165,7 @@ class DecisionTimes:
 
     def __init__(self) -> None:
         self._waiting: deque[int] = deque(maxlen=_MOST_WAITING)  # beyond it the oldest are lost
-        self._counts = [0] * (len(DECISION_BOUNDS_US) + 1)
+        self._counts = dict.fromkeys(_BUCKETS, 0)
         self._sum_us = 0
         self.take: Final = self._waiting.append
         """Takes the time of a decision, in whole microseconds."""
@@ -173,9 +174,9 @@ class DecisionTimes:
         """Returns the number of decisions by the upper bound of their bucket, `inf` for the last, and `sum` in microseconds."""
         waiting = self._waiting
         for elapsed_us, number in Counter(waiting.popleft() for _ in range(len(waiting))).items():
-            self._counts[bisect_left(DECISION_BOUNDS_US, elapsed_us)] += number
+            self._counts[_BUCKETS[bisect_left(DECISION_BOUNDS_US, elapsed_us)]] += number
             self._sum_us += max(elapsed_us, 0) * number
-        return {**dict(zip((*map(str, DECISION_BOUNDS_US), "inf"), self._counts, strict=True)), "sum": self._sum_us}
+        return {**self._counts, "sum": self._sum_us}
 
 
 class Counters:
@@ -215,8 +216,8 @@ class StatusFile:
     def __init__(self, folder: Path, name: str) -> None:
         self._path = folder / f"{name}.json"
         self._failure = ""
-        with suppress(OSError):  # the first write reports it
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # it is there, or the first write reports it
+            folder.mkdir(mode=0o700, parents=True)
 
     @property
     def failed(self) -> bool:
@@ -259,7 +260,7 @@ class StatusFile:
     def remove(self) -> None:
         """Removes the file, if the folder can be written."""
         with suppress(OSError):
-            self._path.unlink(missing_ok=True)
+            self._path.unlink()
 
 
 class _JsonLines(logging.Formatter):
@@ -271,7 +272,7 @@ class _JsonLines(logging.Formatter):
             "pid": record.process,
             "message": record.getMessage(),
         }
-        if record.exc_info and record.exc_info[0] is not None:
+        if record.exc_info and any(record.exc_info):
             line["error"] = self.formatException(record.exc_info)
         return _escaped(json.dumps(line, ensure_ascii=False))
 

@@ -302,6 +302,11 @@ def test_lists_and_tables_in_the_environment(name: str, text: str, value: object
     assert loaded.origins["proxy.unknown"] == "default"
 
 
+def test_an_option_that_is_none_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown setting 'proxy.listn' in the command line; did you mean 'proxy.listen'\?$"):
+        load(environ={}, options={"proxy.listn": "127.0.0.1:1"})
+
+
 def test_what_is_told_of_a_wrong_value(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     for text, sentence in (
@@ -318,6 +323,27 @@ def test_what_is_told_of_a_wrong_value(tmp_path: Path) -> None:
             load(file=file, environ={})
         told = str(refused.value)
         assert told == sentence if sentence else told.startswith(f"setting 'proxy.unknown' (file {file}): input should be")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[crawl.tasks.news]\nzzzz = 3", "unknown setting 'crawl.tasks.news.zzzz' in file {file}"),
+        ("[crawl.tasks.news]\ndept = 3", "unknown setting 'crawl.tasks.news.dept' in file {file}; did you mean 'depth'?"),
+        (
+            "[learn.modes]\nads = 3",
+            "setting 'learn.modes' (file {file}): input should be 'block', 'block-and-review' or 'review'",
+        ),
+        ("[zzzz]\ny = 1", "unknown setting 'zzzz' in {file}"),
+        ("[web.oidc]\nscopes = [7]", "setting 'web.oidc.scopes' (file {file}): input should be a valid string"),
+        ("[proxy]\nworkers = -1", "setting 'proxy.workers' (file {file}): input should be greater than or equal to 0"),
+    ],
+)
+def test_the_whole_sentence_about_a_setting(text: str, sentence: str, tmp_path: Path) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(ConfigError) as refused:
+        load(file=file, environ={})
+    assert str(refused.value) == sentence.format(file=file)
 
 
 def test_where_the_file_of_the_settings_is_looked_for(tmp_path: Path) -> None:

@@ -133,6 +133,13 @@ def test_a_host_beyond_ascii_has_names_too() -> None:
     assert is_same_site("b.é.test", "é.test")
 
 
+def test_an_ip_literal_is_of_no_other_site() -> None:
+    for host, other in (("192.0.2.1", "2.1"), ("192.0.2.1", "192.0.2.2"), ("[2001:db8::1]", "com"), ("192.0.2.1", "com")):
+        assert not is_same_site(host, other), (host, other)
+        assert not is_same_site(other, host), (host, other)
+    assert is_same_site("192.0.2.1", "192.0.2.1")
+
+
 @pytest.mark.parametrize("name", ["registrable", "names"])
 def test_a_host_beyond_ascii_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="ASCII"):

@@ -212,6 +212,18 @@ def test_a_status_of_the_same_length_fits(tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads((tmp_path / "proxy-0.json").read_text())["state"] == "other"
 
 
+def test_a_failure_is_told_as_it_came_when_the_unfinished_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def removed(unfinished: Path, _: Path) -> None:
+        unfinished.unlink()
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "replace", removed)
+    StatusFile(tmp_path, "proxy-0").write(state="serving")
+    assert "cannot write proxy-0.json: Read-only file system" in caplog.text
+
+
 class _Short(io.BytesIO):
     """A file that takes a part of what is written."""
 
