@@ -24,6 +24,8 @@ def all_cases(names: str | Sequence[str], cases: Iterable[object]) -> Callable[[
     table = list(cases)
 
     def made(test: Test) -> Test:
+        assert not inspect.iscoroutinefunction(test), "a coroutine would not be awaited: take pytest.mark.parametrize"
+
         @wraps(test)
         def try_all(**fixtures: object) -> None:
             assert table

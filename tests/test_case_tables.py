@@ -43,3 +43,11 @@ def test_a_table_without_cases_is_no_success() -> None:
 
     with pytest.raises(AssertionError):
         some_test()
+
+
+def test_a_coroutine_is_refused_as_nobody_would_await_it() -> None:
+    async def some_test(number: int) -> None:
+        raise AssertionError(number)
+
+    with pytest.raises(AssertionError, match="would not be awaited"):
+        all_cases("number", [1])(some_test)  # type: ignore[arg-type]
