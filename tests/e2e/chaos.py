@@ -8,7 +8,6 @@ the log, workers come back within seconds, and nothing is left over at the end.
 import argparse
 import http.client
 import random
-import socket
 import sqlite3
 import ssl
 import sys
@@ -27,7 +26,7 @@ import psutil
 from tests.e2e import e2e_gateway
 from tests.e2e.chaos_box import BODY, PAGES, Box, move_into_namespaces
 from tests.e2e.chaos_faults import COMMAND_S, FAULTS, Fault, Scene
-from tests.e2e.e2e_gateway import stalled_s, until
+from tests.e2e.e2e_gateway import free_port, stalled_s, until
 
 BLOCKED = "http://blocked.gatewayfilter.test/"
 RECOVERY_S = 5.0
@@ -95,7 +94,7 @@ class Chaos:
         self.findings = Findings()
         self._random = random.Random(seed)
         self._box = Box(folder)
-        listen = f"127.0.0.1:{_free_port()}"
+        listen = f"127.0.0.1:{free_port()}"
         self._gateway = e2e_gateway.GatewayProcess(
             self._box.folder / "state", proxy__workers="2", proxy__listen=listen, **self._box.settings
         )
@@ -409,11 +408,6 @@ class Chaos:
         for sign in ("Traceback", "Fatal Python error"):
             if sign in told:
                 self.findings.faults.append(f"a fault of the program in the log: {told[told.index(sign) :][:8000]}")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def main() -> int:

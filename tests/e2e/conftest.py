@@ -10,6 +10,8 @@ import trustme
 from gatewayfilter.store import upgrade
 from tests.e2e.e2e_gateway import GatewayProcess, Origin
 
+LIMIT_S = 300
+"""Of each test here without one of its own: its waits are put off while the machine is busy with other things (`until`)."""
 FILLER = "<p>" + "The path along the hedge dried slowly after the rain. " * 5 + "</p>"
 CASINO = (
     "<html><head><meta charset=utf-8><title>Golden Reef online casino - 300% welcome bonus</title></head><body>"
@@ -25,6 +27,14 @@ GARDEN = (
     "<html><head><title>A garden in May</title></head><body><h1>Beans</h1><p>Sow beans when the soil is warm.</p>"
     f"{FILLER}</body></html>"
 )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sets the limit, after tests/conftest.py has sorted the files by limits of their own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LIMIT_S))
 
 
 def pages() -> dict[str, tuple[str, bytes]]:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import SystemRandom
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -25,6 +26,8 @@ import trustme
 
 COMMAND = str(Path(sys.executable).with_name("gatewayfilter"))
 START_S = 40
+ANSWER_S = 60.0
+"""How long a client waits for the filter, on a busy machine: longer than the filter waits for anything."""
 PRESSURE = Path("/proc/pressure/cpu")
 MOST_STALLED_S = 60.0
 """How long at most a limit is put off on a machine that is busy with other things."""
@@ -56,6 +59,18 @@ def until[T](what: str, ask: Callable[[], T | None], timeout_s: float = 10.0) ->
             return answer
         time.sleep(0.05)
     raise AssertionError(f"no {what} within {timeout_s} s, of {time.monotonic() - began:.1f} s in all")
+
+
+def free_port() -> int:
+    """Returns a port that nobody has on loopback, below those of which Linux chooses one for whoever asks for any.
+
+    One of these may be another's, also a client's, before it is used here.
+    """
+    for port in SystemRandom().sample(range(10_000, 32_768), 100):  # the seed of `random` is that of all processes of a run
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def stalled_s() -> float:
@@ -171,7 +186,7 @@ class GatewayProcess:
         proxies = urllib.request.ProxyHandler({"http": f"http://{self.address}", "https": f"http://{self.address}"})
         opener = urllib.request.build_opener(proxies, urllib.request.HTTPSHandler(context=context))
         try:
-            with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=15) as response:
+            with opener.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=ANSWER_S) as response:
                 return Answer(
                     response.status,
                     {name.lower(): value for name, value in response.headers.items()},

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gatewayfilter.crawl.frontier.hash_ring import HashRing
 from gatewayfilter.store.repositories.crawling.frontier_holds import site_slot
@@ -22,14 +23,14 @@ def ring_name(state: Path, index: int = 0) -> str:
     return f"{socket.gethostname()}:{state}:{index}"
 
 
-def fair_hosts(members: Sequence[str]) -> list[str]:
-    """Returns addresses on loopback, as many for each of these crawlers: the ring is another one for each state folder."""
+def fair_hosts(members: Sequence[str]) -> dict[str, str]:
+    """Returns addresses on loopback and their crawlers, as many for each: the ring is another one for each state folder."""
     ring = HashRing(members)
-    chosen: list[str] = []
+    chosen: dict[str, str] = {}
     for name in members:
         hosts = (f"127.0.0.{number}" for number in range(2, 255))
         owned = [host for host in hosts if ring.owner(str(site_slot(f"http://{host}/"))) == name]
-        chosen += owned[: SITES // len(members)]
+        chosen |= dict.fromkeys(owned[: SITES // len(members)], name)
     return chosen
 
 
@@ -64,7 +65,7 @@ class Sites:
             def log_message(self, *_: object) -> None:
                 pass
 
-        hosts = fair_hosts(members)
+        self._owners = hosts = fair_hosts(members)
         self._servers = [SiteServer((host, 0), Handler) for host in hosts]
         for server in self._servers:
             server.daemon_threads = True
@@ -74,6 +75,10 @@ class Sites:
             for page in range(PAGES_A_SITE)
             for host, server in zip(hosts, self._servers, strict=True)
         ]
+
+    def urls_of(self, member: str) -> list[str]:
+        """The pages of a crawler's sites."""
+        return [url for url in self.urls if self._owners[str(urlsplit(url).hostname)] == member]
 
     def pages(self) -> Counter[str]:
         """How often each page was asked for."""

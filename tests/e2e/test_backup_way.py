@@ -8,13 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, free_port, until
 
 
 def _metrics(port: int) -> dict[str, float]:
@@ -26,7 +20,7 @@ def _metrics(port: int) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_restore_is_in_force_within_a_second_and_requests_go_on(state: Path, http_site: Origin, tmp_path: Path) -> None:
-    port = _free_port()
+    port = free_port()
     gateway = GatewayProcess(state, proxy__workers="1", learn__enabled="false", metrics__listen=f"127.0.0.1:{port}")
     blocked, file = f"{http_site.base}/garden/1", tmp_path / "b.gfbackup"
     with gateway:

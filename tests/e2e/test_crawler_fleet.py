@@ -71,12 +71,18 @@ def test_crawlers_share_the_sites_and_one_that_is_killed_loses_nothing(state: Pa
         )
         fetched = {name: gateway.status(name)["counters"].get("pages_fetched", 0) for name in names}
         assert fetched == dict.fromkeys(names, len(sites.urls) // FLEET)  # each its own sites, no others
-        assert gateway.get(sites.urls[0]).reason == "learned"
+        until("block", lambda: gateway.get(sites.urls[0]).reason == "learned")
 
         sites.go.clear()
         more = [f"{url}?again" for url in sites.urls]
         queue(gateway, more)
-        until("pages in work", lambda: len(leased(state)) >= len(more) // 2, 20.0)
+        of_victim = {f"{url}?again" for url in sites.urls_of(ring_name(state, 1))}
+
+        def pages_in_work() -> set[str]:
+            found = set(leased(state))
+            return found & of_victim if len(found) >= len(more) // 2 else set()
+
+        until("pages in work", pages_in_work, 20.0)
         victim = gateway.child("crawler-1")
         victim.send_signal(signal.SIGKILL)
         until("a new crawler", lambda: gateway.status("crawler-1").get("pid", victim.pid) != victim.pid, 20.0)

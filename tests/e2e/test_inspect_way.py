@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) -> Iterator[GatewayProcess]:
-    settings = {**trusting, "proxy__unknown": "inspect", "proxy__inspect_ms": "20000", "proxy__workers": "2"}
+    settings = {**trusting, "proxy__unknown": "inspect", "proxy__inspect_ms": "30000", "proxy__workers": "2"}
     with GatewayProcess(tmp_path_factory.mktemp("gateway") / "state", **settings) as running:
         yield running
 

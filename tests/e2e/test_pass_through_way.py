@@ -48,9 +48,9 @@ def test_it_passes_unread_until_a_page_is_blocked(state: Path, https_site: Origi
             time.sleep(2.1)
         passes = until("pass-through", lambda: issuer(gateway, port, makers))
         assert "trustme" in passes
-        said = gateway.cli("check", page, "--client", "127.0.0.1")
-        assert "pass through unread" in said.stdout
-        assert "127.0.0.1 passes through unread until" in said.stdout
+        check = ("check", page, "--client", "127.0.0.1")  # by what the worker writes down once a second
+        until("it in a check", lambda: "127.0.0.1 passes through unread until" in gateway.cli(*check).stdout)
+        assert "pass through unread" in gateway.cli(*check).stdout
 
         open_yet = tunnel(gateway, port, makers)
         key = f"localhost:{port}/casino/1"

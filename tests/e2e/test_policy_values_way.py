@@ -84,7 +84,7 @@ def test_values_of_a_policy(state: Path, parent: Parent, trusting: dict[str, str
         assert gateway.cli("policy", "set", "default", *values).returncode == 0
 
         def enforced() -> bool:
-            answers = [gateway.get("http://www.google.com/search?q=cats&safe=off") for _ in range(6)]
+            answers = [gateway.get("http://www.google.com/search?q=cats&safe=off") for _ in range(16)]  # of both
             return all(path.endswith("?q=cats&safe=active&ssui=on") for path, _ in parent.seen[-len(answers) :])
 
         until("SafeSearch in all workers", enforced)

@@ -16,7 +16,7 @@ import pytest
 
 from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, until
+from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, free_port, until
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +37,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
 
 
 def is_back(gateway: GatewayProcess, name: str, before: int) -> bool:
-    """Returns whether another process serves in the place of one that was killed."""
-    return gateway.status(name).get("pid", before) != before and gateway.status(name).get("state") == "serving"
+    """Returns whether another process serves in the place of one that was killed, and the supervisor has written that down."""
+    now, known = gateway.status(name), gateway.status("supervisor")["children"][name]["pid"]
+    return now.get("pid") not in {None, before} and now["pid"] == known and now.get("state") == "serving"
 
 
 def test_restart_keeps_what_was_learned(state: Path, http_site: Origin) -> None:
@@ -300,8 +301,7 @@ def test_a_state_folder_that_is_a_file(tmp_path: Path) -> None:
 def test_stock_mitmproxy_with_the_addon(state: Path, http_site: Origin, program: str) -> None:
     addon = Path(__file__).parents[2] / "addons" / "gatewayfilter_addon.py"
     gateway = GatewayProcess(state)
-    with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as another:
-        port, web_port = free.getsockname()[1], another.getsockname()[1]
+    port, web_port = free_port(), free_port()
     web = ["--no-web-open-browser", "--web-port", str(web_port)] if program == "mitmweb" else []
     stock = str(Path(sys.executable).with_name(program))
     with gateway.log.open("w") as log:
@@ -344,11 +344,8 @@ def test_the_database_is_whole_after_a_kill(state: Path, http_site: Origin) -> N
     with GatewayProcess(state) as gateway:
         for number in range(5):
             gateway.get(f"{http_site.base}/casino/{number}")
-        for child in [gateway.child("learner"), gateway.child("proxy-0")]:
-            child.kill()
-        assert gateway.process is not None
-        gateway.process.kill()
-        gateway.process.wait(5)
+        assert gateway.child("learner").is_running()
+        gateway.kill()  # all of it: a worker that drains writes to what is copied
     copy = state.with_name("copy.sqlite3")
     shutil.copy(state / "gatewayfilter.sqlite3", copy)
     for suffix in ("-wal", "-shm"):

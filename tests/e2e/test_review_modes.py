@@ -61,8 +61,7 @@ def test_each_category_has_its_mode_and_pages_alike_are_decided_together(state: 
         found = {task["url"].removeprefix(origin.base): task for task in tasks(gateway, lambda found: len(found) == 3)}
 
         # Blocked at once, without asking; blocked at once, and asked; asked only.
-        until("block page", lambda: reason("/malware") == "learned")
-        assert reason("/reef") == reason("/mirror") == "learned"
+        until("block pages", lambda: {reason(path) for path in ("/malware", "/reef", "/mirror")} == {"learned"})
         assert (found["/drugs"]["blocked"], reason("/drugs")) == (False, "")
         drugs = str(found["/drugs"]["task"])
         assert gateway.cli("review", "approve", drugs).returncode == 0

@@ -41,7 +41,8 @@ def blocked(gateway: GatewayProcess, url: str) -> Answer:
 
 
 def task_of(gateway: GatewayProcess, wanted: Callable[[dict[str, object]], bool]) -> dict[str, object]:
-    tasks = [task for task in gateway.json("review", "list") if wanted(task)]
+    """Waits for a task, of which there is one: the learner opens it after the page was put on the list."""
+    tasks = until("task", lambda: [task for task in gateway.json("review", "list") if wanted(task)])
     assert len(tasks) == 1
     found: dict[str, object] = gateway.json("review", "show", str(tasks[0]["task"]))
     return found

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import ssl
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.security.attack_case import Case, Flight, Handshake
@@ -12,6 +14,9 @@ _GAP_S = 0.015
 """Between two segments: the proxy reads each by itself."""
 _QUIET_S = 0.35
 _AFTER_S = 0.02
+_CONNECT_S, _HANDSHAKE_S = 3.0, 2.0
+_SETTLED_S = 30.0
+"""How long at most is waited, where a case says what must come of it."""
 _MOST_BYTES = 400_000
 
 
@@ -82,8 +87,12 @@ class _Layer:
                 await asyncio.sleep(_GAP_S)
             await self.send(piece, level)
 
-    async def handshake(self, shake: Handshake) -> bytes:
+    async def handshake(self, shake: Handshake, wait_s: float) -> bytes:
         """Adds a layer of TLS. Returns the certificate that the other side showed.
+
+        Args:
+            shake: how.
+            wait_s: for each answer of the other side.
 
         Raises:
             ssl.SSLError: it failed.
@@ -111,7 +120,7 @@ class _Layer:
                 await self.send(data, level)
             if done:
                 break
-            got = await self.read(2.0, level)
+            got = await self.read(wait_s, level)
             if not got:
                 raise ConnectionError("no handshake")
             incoming.write(got)
@@ -128,8 +137,14 @@ def _records(hello: bytes, size: int) -> bytes:
     return b"".join(hello[:3] + len(part).to_bytes(2) + part for part in parts)
 
 
-async def run_case(case: Case, address: tuple[str, int]) -> Outcome:
-    """Sends a case to an address and returns what came of it. Never raises for what the other side does."""
+async def run_case(case: Case, address: tuple[str, int], settled: Callable[[bytes], bool] | None = None) -> Outcome:
+    """Sends a case to an address and returns what came of it. Never raises for what the other side does.
+
+    Args:
+        case: the case.
+        address: where to.
+        settled: tells by the answer to a flight whether it came to what it must come to; until then quiet is no end of it.
+    """
     outcome = Outcome()
     try:
         reader, writer = await asyncio.open_connection(*address, limit=1 << 20)
@@ -140,15 +155,15 @@ async def run_case(case: Case, address: tuple[str, int]) -> Outcome:
     try:
         if case.connect.data:
             await line.send_in_pieces(case.connect)
-            answer = await _until(line, b"\r\n\r\n", 3.0)
+            answer = await _until(line, b"\r\n\r\n", _CONNECT_S if settled is None else _SETTLED_S)
             outcome.answers.append(answer)
             if b" 200" not in answer[:14]:
                 return outcome
         for shake in case.handshakes:
-            outcome.certificates.append(await line.handshake(shake))
+            outcome.certificates.append(await line.handshake(shake, _HANDSHAKE_S if settled is None else _SETTLED_S))
         for flight in case.flights:
             await line.send_in_pieces(flight)
-            outcome.answers.append(await _listen(line))
+            outcome.answers.append(await _listen(line, settled))
     except (OSError, ssl.SSLError) as error:
         outcome.ended = type(error).__name__
         with contextlib.suppress(OSError, ssl.SSLError):
@@ -168,13 +183,15 @@ async def _until(line: _Layer, end: bytes, wait_s: float) -> bytes:
     return got
 
 
-async def _listen(line: _Layer) -> bytes:
+async def _listen(line: _Layer, settled: Callable[[bytes], bool] | None) -> bytes:
     """Reads until it has been quiet: a shorter while after an answer."""
     got = b""
+    ends = time.monotonic() + _SETTLED_S
     while len(got) < _MOST_BYTES:
         answered = END in got or b"</html>" in got or MARKER in got
         data = await line.read(_AFTER_S if answered else _QUIET_S)
-        if not data:
+        if data:
+            got += data
+        elif data == b"" or settled is None or settled(got) or time.monotonic() > ends:
             break
-        got += data
     return got

@@ -16,8 +16,8 @@ import asyncio
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ import psutil
 import trustme
 
 from gatewayfilter.config import known_keys
-from tests.e2e.e2e_gateway import GatewayProcess
+from tests.e2e.e2e_gateway import GatewayProcess, until
 from tests.security.attack_case import Case, Flight, Handshake
 from tests.security.attack_client import Outcome, run_case
 from tests.security.attack_generator import Generator, Site
@@ -137,6 +137,7 @@ class Plan:
         seconds: how long cases are sent.
         unknown: `proxy.unknown` of the filter.
         first, most: number of the first case, and how many.
+        least, least_reached: how many cases are sent, and requests reach the origin, before the time is over.
     """
 
     seed: int
@@ -144,6 +145,8 @@ class Plan:
     unknown: str = "allow"
     first: int = 0
     most: int = 10**9
+    least: int = 0
+    least_reached: int = 0
 
 
 class Attack:
@@ -176,10 +179,13 @@ class Attack:
         numbers = iter(range(plan.first, plan.first + plan.most))
 
         async def work() -> None:
-            while time.monotonic() < end and (number := next(numbers, -1)) >= 0:
+            while (time.monotonic() < end or self._is_short_of(plan)) and (number := next(numbers, -1)) >= 0:
                 await self._one(number)
 
         await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+
+    def _is_short_of(self, plan: Plan) -> bool:
+        return self.report.cases < plan.least or len(self._origin.seen.requests) < plan.least_reached
 
     async def try_controls(self, *, learns: bool) -> None:
         """Sends what must pass and what must be blocked: without these an attack that finds nothing would mean nothing."""
@@ -188,7 +194,8 @@ class Attack:
             connect = Flight(b"")
         page = b"GET /ok/casino/%b HTTP/1.1\r\nHost: ok.test\r\nAccept: text/html\r\n\r\n" % _CONTROL
         for request, expected in ((page, b"Golden Reef"), (page.replace(b"/ok/", b"/secret/"), b" 403 ")):
-            outcome = await self._run(Case("control", (Flight(request),), connect, (Handshake("ok.test"),), secure=True))
+            case = Case("control", (Flight(request),), connect, (Handshake("ok.test"),), secure=True)
+            outcome = await self._run(case, lambda said, expected=expected: expected in said)  # type: ignore[misc]
             if expected not in outcome.received:
                 self.report.findings.append(Finding("control", -1, f"{request!r} got {outcome.received[:300]!r}"))
         self._learns = learns
@@ -207,8 +214,9 @@ class Attack:
             small, last = await self._shrink(case, kind) if alike < _SHRUNK_OF_A_KIND else (case, outcome)
             self.report.findings.append(Finding(kind, number, f"{small.describe()}\n  got {last.received[:300]!r}"))
 
-    async def _run(self, case: Case) -> Outcome:
-        return await run_case(case, self._address or (self._site.address, self._site.tls if case.secure else self._site.plain))
+    async def _run(self, case: Case, settled: Callable[[bytes], bool] | None = None) -> Outcome:
+        address = self._address or (self._site.address, self._site.tls if case.secure else self._site.plain)
+        return await run_case(case, address, settled)
 
     def _verdict(self, case: Case, outcome: Outcome) -> str:
         got = outcome.received
@@ -252,30 +260,26 @@ class Attack:
         return report
 
     def _check_log(self) -> None:
-        deadline = time.monotonic() + _LOG_S
-        while missing := set(self._origin.seen.requests) - self._logged() - {"?"}:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.3)
-        for mark in sorted(missing)[:20]:
+        with suppress(AssertionError):
+            until("log of all", lambda: not self._missing(), _LOG_S)
+        for mark in sorted(self._missing())[:20]:
             number, case = self._by_mark.get(mark, (-1, None))
             self.report.findings.append(Finding("unjudged", number, case.describe() if case is not None else mark))
         for data in self._origin.seen.raw[:10]:
             number, case = next((self._by_mark[mark] for mark in tokens(data) if mark in self._by_mark), (-1, None))
             self.report.findings.append(Finding("raw", number, f"{data!r}\n{case.describe() if case is not None else ''}"))
 
-    def _logged(self) -> set[str]:
+    def _missing(self) -> set[str]:
+        """Returns the marks of requests that reached the origin and are not in the log."""
         rows = query(self._gateway.state, "SELECT url FROM decisions")
-        return {mark for (url,) in rows for mark in tokens(str(url).encode())}
+        return set(self._origin.seen.requests) - {mark for (url,) in rows for mark in tokens(str(url).encode())} - {"?"}
 
     def _check_learned(self) -> None:
-        deadline = time.monotonic() + _LOG_S
         known = f"SELECT 1 FROM page_verdicts WHERE url LIKE '%{_CONTROL.decode()}%'"
-        while self._learns and not query(self._gateway.state, known):
-            if time.monotonic() > deadline:
-                self.report.findings.append(Finding("control", -1, "nothing is learned of a page that passed by its own name"))
-                break
-            time.sleep(0.3)
+        try:
+            until("verdict", lambda: not self._learns or query(self._gateway.state, known), _LOG_S)
+        except AssertionError:
+            self.report.findings.append(Finding("control", -1, "nothing is learned of a page that passed by its own name"))
         for table, column in (("learned_entries", "key"), ("page_verdicts", "url")):
             for (value,) in query(self._gateway.state, f"SELECT {column} FROM {table}"):
                 if VICTIM.decode() in str(value):

@@ -20,16 +20,18 @@ from tests.security.lenient_origin import END, MARKER, LenientOrigin
 from tests.security.lenient_reading import is_blocked_host, is_blocked_path, read_head
 
 SEED = int(os.environ.get("GATEWAYFILTER_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+LEAST, LEAST_REACHED = 51, 11
+"""How many cases are sent, and requests reach the origin, however slow the machine is just then."""
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("unknown", "seconds"), [("allow", 10), ("block", 6)])
 def test_nothing_blocked_reaches_a_client_of_the_proxy(unknown: str, seconds: float) -> None:
-    report = attack_explicit(Plan(SEED, seconds, unknown))
+    report = attack_explicit(Plan(SEED, seconds, unknown, least=LEAST, least_reached=LEAST_REACHED))
     assert report.findings == [], report.text()
-    assert report.cases > 50
-    assert report.reached > 10
+    assert report.cases >= LEAST
+    assert report.reached >= LEAST_REACHED
 
 
 @pytest.mark.real
@@ -39,10 +41,10 @@ def test_nothing_blocked_reaches_a_client_of_the_proxy(unknown: str, seconds: fl
 def test_nothing_blocked_reaches_a_client_of_the_gateway(unknown: str, seconds: float) -> None:
     if reason := why_not():
         pytest.skip(reason)
-    report = attack_transparent(Plan(SEED, seconds, unknown))
+    report = attack_transparent(Plan(SEED, seconds, unknown, least=LEAST, least_reached=LEAST_REACHED))
     assert report.findings == [], report.text()
-    assert report.cases > 50
-    assert report.reached > 10
+    assert report.cases >= LEAST
+    assert report.reached >= LEAST_REACHED
 
 
 def test_a_seed_always_draws_the_same_cases() -> None:

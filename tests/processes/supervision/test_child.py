@@ -53,7 +53,8 @@ def await_end(child: Child) -> None:
 
 @pytest.mark.slow
 def test_a_fallen_child_is_restarted_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "FIRST_DELAY_S", 0.05)
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     child = Child("falls", fall, (3,), CONTEXT)
     child.start()
     delays = []
@@ -63,7 +64,7 @@ def test_a_fallen_child_is_restarted_later_and_later(monkeypatch: pytest.MonkeyP
         delays.append(child.wait_s() or 0.0)
         child.restart_if_due()
         assert child.pid is None, "not before the back-off is over"
-        time.sleep((child.wait_s() or 0) + 0.01)
+        clock[0] += delays[-1] + 0.01
         child.restart_if_due()
     assert delays[0] < delays[1] < delays[2]
     assert child.restarts == 3
@@ -119,6 +120,8 @@ def test_a_killed_fork_server_ends_no_child() -> None:
 
 
 def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     child = Child("starts", live, (), CONTEXT)
 
     def fail(_process: object) -> None:
@@ -126,11 +129,11 @@ def test_a_start_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(children, "ProcessHandle", fail)
     assert not child.start()
-    assert child.wait_s() == pytest.approx(children.FIRST_DELAY_S, abs=0.1)
-    time.sleep(child.wait_s() or 0)
+    assert child.wait_s() == pytest.approx(children.FIRST_DELAY_S)
+    clock[0] += children.FIRST_DELAY_S + 0.01
     assert not child.restart_if_due()
     assert child.restarts == 0
-    assert child.wait_s() == pytest.approx(2 * children.FIRST_DELAY_S, abs=0.1)
+    assert child.wait_s() == pytest.approx(2 * children.FIRST_DELAY_S)
     assert child.sentinels == ()
 
 
