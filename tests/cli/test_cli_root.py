@@ -204,5 +204,5 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert "filtering on" in process.stdout.readline()
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert list(ran.iterdir()) == []

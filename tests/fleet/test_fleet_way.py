@@ -19,7 +19,7 @@ from tests.e2e.e2e_gateway import free_port, until
 from tests.fleet.conftest import HOSTS
 from tests.fleet.fleet_fakes import publish_hosts
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 
 def command(home: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def start(index: int, settings: Settings) -> SpawnProcess:
 def status_of(index: int, settings: Settings) -> dict[str, Any]:
     """Waits until the worker serves."""
     path = settings.data_dir / "run" / f"proxy-{index}.json"
-    for _ in range(1500):
+    for _ in range(9000):
         if path.exists() and (status := json.loads(path.read_text()))["state"] == "serving":
             return dict(status)
         time.sleep(0.01)
@@ -85,14 +85,14 @@ def test_two_workers_share_an_address_and_drain(settings: Settings) -> None:
         assert (settings.data_dir / "flag").read_text() == "started"
         host, _, port = settings.proxy.listen.rpartition(":")
         for _ in range(8):  # whichever worker gets it
-            connection = http.client.HTTPConnection(host, int(port), timeout=5)
+            connection = http.client.HTTPConnection(host, int(port), timeout=30)
             connection.request("GET", "http://blocked.example/")
             assert connection.getresponse().status == 403
             connection.close()
     finally:
         for worker in workers:
             worker.terminate()
-            worker.join(10)
+            worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert (settings.data_dir / "flag").read_text() == "stopped"
     assert list((settings.data_dir / "run").iterdir()) == []

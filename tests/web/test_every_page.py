@@ -17,7 +17,7 @@ from tests.web.web_fakes import CSRF, served
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.real,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(BINARY is None, reason="no Chromium"),
 ]
 

@@ -214,7 +214,7 @@ def in_terminal(bundled: Path, *arguments: str) -> tuple[subprocess.Popen[bytes]
 
 def read_until(terminal: int, text: str) -> str:
     """Reads until a text appears, or the command has ended (`text` is empty)."""
-    seen, deadline = b"", time.monotonic() + 30
+    seen, deadline = b"", time.monotonic() + 90
     while not text or text.encode() not in seen:
         if not select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise AssertionError(seen.decode(errors="replace"))

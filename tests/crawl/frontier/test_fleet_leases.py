@@ -145,7 +145,7 @@ def crawl(url: str, name: str) -> None:
     """One crawler, until it is killed."""
     with closing(Store.open(url)) as store:
         leases = FleetLeases(store.frontier, store.crawlers, name, beat_s=0.1, dead_after_s=1.5)
-        settings = loopback_settings(robots="never", timeout_s=0.2)
+        settings = loopback_settings(robots="never", timeout_s=10.0)
         worker = CrawlWorker(
             CrawlContext(store.frontier, FakeSink(), settings, Counters(), leases=leases, together=store.settling)
         )
@@ -159,7 +159,7 @@ async def test_a_killed_crawler_s_sites_are_crawled_by_the_others(url: str, stor
     for child in children.values():
         child.start()
     try:
-        async with serving() as origin, asyncio.timeout(50):
+        async with serving() as origin, asyncio.timeout(100):
             origin.answers.update({f"/{number}": reply() for number in range(40)})
             while len(store.crawlers.alive(time.time() - 1.5)) < 2:  # noqa: ASYNC110  another process says so
                 await asyncio.sleep(0.05)

@@ -94,7 +94,7 @@ def test_the_process_exports_without_listening(receiver: Receiver, tmp_path: Pat
     process = get_context("spawn").Process(target=run_metrics, args=(load(options=options, environ={}).settings,))
     process.start()
     try:
-        for _ in range(300):
+        for _ in range(600):
             if len(receiver.taken) >= 2:
                 break
             time.sleep(0.1)

@@ -28,7 +28,7 @@ from tests.crawl.modules.test_crawl_roads import check_every_end
 from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
 
 kafka = pytest.importorskip("confluent_kafka")
-pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(900)]
 PAGES = 240
 SITES = 12
 HARMFUL = b"<title>casino</title><p>" + b"online casino, slot machines, jackpot, roulette, betting bonus, free spins. " * 8
@@ -115,7 +115,7 @@ class Modules:
         return "".join(path.read_text(encoding="utf-8")[-1500:] for path in self.folder.glob("*.log"))
 
 
-async def _until(condition: Callable[[], bool], modules: Modules, limit_s: float = 100.0) -> float:
+async def _until(condition: Callable[[], bool], modules: Modules, limit_s: float = 200.0) -> float:
     began = time.monotonic()
     while not await asyncio.to_thread(condition):
         assert time.monotonic() - began < limit_s, modules.logs()

@@ -71,7 +71,7 @@ def _start(port: int, folder: Path, options: tuple[str, ...]) -> "subprocess.Pop
     command = ["redis-server", "--port", str(port), "--bind", HOST, "--dir", str(folder), "--save", "", *options]
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         assert process.poll() is None, (folder / "log").read_text()
         try:
@@ -109,7 +109,7 @@ def cluster(folder: Path, masters: int = 3, *, replicas: bool = True) -> Iterato
             [*command, "--cluster-replicas", "1"] if replicas else command,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=90,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -118,7 +118,7 @@ def cluster(folder: Path, masters: int = 3, *, replicas: bool = True) -> Iterato
 
 
 def _wait_for_cluster(servers: list[Server], masters: int, *, replicas: bool) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             states = [one.client().execute_command("CLUSTER INFO")["cluster_state"] for one in servers]
@@ -141,7 +141,7 @@ def masters_of(servers: list[Server]) -> list[Server]:
 
 def wait_for_replicas(masters: list[Server]) -> None:
     """Waits until the replicas of masters have acknowledged all that was written so far."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     for master in masters:
         with master.client() as client:
             written = client.info("replication")["master_repl_offset"]

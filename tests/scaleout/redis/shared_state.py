@@ -16,7 +16,7 @@ from tests.scaleout.redis.redis_servers import Server
 CODEC = ValueCodec(b"k" * 32)
 
 
-def connection_to(server: Server, timeout_s: float = 2.0) -> RedisConnection:
+def connection_to(server: Server, timeout_s: float = 20.0) -> RedisConnection:
     """A connection that waits for a busy machine; to a server that is gone it is refused at once."""
     return RedisConnection(server.url, timeout_s, CircuitBreaker("Redis", "alone"))
 

@@ -21,7 +21,7 @@ from tests.scaleout.stream.kafka_broker import KafkaBroker, services_folder
 
 kafka = pytest.importorskip("confluent_kafka")
 kafka_admin = pytest.importorskip("confluent_kafka.admin")
-pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.services, pytest.mark.real, pytest.mark.timeout(600)]
 RECORDS = 40_000
 
 
