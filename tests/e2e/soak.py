@@ -7,7 +7,6 @@ memory and descriptors of every process over time, as an SVG file.
 import argparse
 import multiprocessing
 import os
-import socket
 import ssl
 import sys
 import tempfile
@@ -23,7 +22,7 @@ import psutil
 import trustme
 
 from tests.e2e import e2e_gateway
-from tests.e2e.e2e_gateway import GatewayProcess
+from tests.e2e.e2e_gateway import GatewayProcess, free_port
 from tests.e2e.soak_load import BODY, Load, Outcome, Running, run
 from tests.e2e.soak_plot import write_plot
 
@@ -100,7 +99,7 @@ class Soak:
         self._gateway = GatewayProcess(
             folder / "state",
             proxy__upstream_ca=str(folder / "ca.pem"),
-            web__listen=f"127.0.0.1:{_free_port()}",
+            web__listen=f"127.0.0.1:{free_port()}",
             learn__passive="true",
         )
         authority = trustme.CA()
@@ -288,11 +287,6 @@ def _broken(found: Outcome) -> int:
 
 def _times(found: Outcome) -> str:
     return f"p50 {found.percentile(0.5):.0f} ms, p95 {found.percentile(0.95):.0f}, p99 {found.percentile(0.99):.0f}"
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def main() -> int:

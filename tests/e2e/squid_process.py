@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.integration.squid import channels, guard, helper, journal
-from tests.e2e.e2e_gateway import until
+from tests.e2e.e2e_gateway import free_port, until
 
 SQUID = shutil.which("squid", path="/usr/sbin:/usr/bin")
 CERTGEN = Path("/usr/lib/squid/security_file_certgen")
@@ -104,9 +104,7 @@ def running_squid(folder: Path, lines: str, authority: Path | None = None, origi
         origin_ca: whom it trusts then.
     """
     assert SQUID is not None
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     bump = ""
     if authority is not None:
         subprocess.run([CERTGEN, "-c", "-s", folder / "certificates", "-M", "4MB"], check=True, stdout=subprocess.DEVNULL)

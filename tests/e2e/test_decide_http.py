@@ -1,14 +1,13 @@
 """Decisions over HTTP by a running filter, with a token in a file."""
 
 import json
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.e2e_gateway import GatewayProcess, free_port, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -16,9 +15,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("decide")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     (folder / "token").write_text("a token\n")
     settings = {"decide__listen": f"127.0.0.1:{port}", "decide__token_file": str(folder / "token"), "proxy__workers": "1"}
     with GatewayProcess(folder / "state", **settings) as running:

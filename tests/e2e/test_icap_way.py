@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import CASINO, GARDEN
-from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+from tests.e2e.e2e_gateway import GatewayProcess, Origin, free_port, until
 from tests.e2e.squid_process import fetch, needs_squid, running_squid, shared_folder
 
 C_ICAP = shutil.which("c-icap-client")
@@ -26,10 +26,7 @@ SQUID = (
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.e2e_gateway import GatewayProcess, free_port, until
 
 UNBOUND = shutil.which("unbound", path="/usr/sbin:/usr/bin")
 NAMED = shutil.which("named", path="/usr/sbin:/usr/bin")
@@ -21,13 +21,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 NO_ERROR, NXDOMAIN = 0, 3
 SECRET = base64.b64encode(b"a secret of resolver and filter").decode()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        found: int = probe.getsockname()[1]
-        return found
 
 
 def code(port: int, name: str) -> int:

@@ -1,7 +1,6 @@
 """A proxy whose connections are decided by a table, and bare sockets to talk to it."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -166,13 +165,6 @@ async def until(true: Callable[[], object]) -> None:
             return
         await asyncio.sleep(0.005)
     pytest.fail("it never happened")
-
-
-def free_port() -> int:
-    """Returns a port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def ask_for_page(port: int, origin: Origin) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

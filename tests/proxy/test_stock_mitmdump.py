@@ -1,7 +1,6 @@
 """The addon in an unchanged mitmdump, as `mitmdump -s` runs it."""
 
 import asyncio
-import socket
 import ssl
 import subprocess
 import sys
@@ -11,12 +10,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.held_ports import HOST, hold_port, port_of
 from tests.proxy.proxy_fakes import Origin
 from tests.proxy.split_clients import PATIENCE_S, channel
 
 SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
+from tests.held_ports import HOST, hold_port, port_of
 from tests.proxy.proxy_fakes import Gateway
 from gatewayfilter.config import ProxySettings
 addons = [Gateway().addon(ProxySettings())]
@@ -27,14 +28,13 @@ addons = [Gateway().addon(ProxySettings())]
 def stock(state: Path, tmp_path: Path, client_tls: ssl.SSLContext) -> Iterator[int]:
     script = tmp_path / "addon.py"
     script.write_text(SCRIPT.format(root=str(Path(__file__).parents[2])))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    command = [str(Path(sys.executable).parent / "mitmdump"), "-q", "--listen-host", "127.0.0.1", "-p", str(port)]
-    command += ["--set", f"confdir={state / 'ca'}", "--set", f"ssl_verify_upstream_trusted_ca={state / 'origin-ca.pem'}"]
-    with subprocess.Popen([*command, "-s", str(script)]) as process:
-        yield port
-        process.terminate()
+    with hold_port() as held:
+        port = port_of(held)
+        command = [str(Path(sys.executable).parent / "mitmdump"), "-q", "--listen-host", HOST, "-p", str(port)]
+        command += ["--set", f"confdir={state / 'ca'}", "--set", f"ssl_verify_upstream_trusted_ca={state / 'origin-ca.pem'}"]
+        with subprocess.Popen([*command, "-s", str(script)]) as process:
+            yield port
+            process.terminate()
 
 
 async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

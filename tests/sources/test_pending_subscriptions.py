@@ -1,12 +1,13 @@
 """Lists that cannot be fetched when they are added, updates at once, and the bundles of the catalogue."""
 
-import socket
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from gatewayfilter.errors import ListError, SourceError
 from gatewayfilter.sources import Subscriptions, UpdateStatus
+from tests.held_ports import HOST, hold_port, port_of
 from tests.sources.list_server import Clock, ListServer
 
 LIST = "".join(f"host{number}.example.com\n" for number in range(100)).encode()
@@ -16,15 +17,17 @@ def own_names(subscriptions: Subscriptions) -> list[str]:
     return [name for name in subscriptions.names() if not name.startswith("starter-")]
 
 
-def unreachable() -> str:
+@pytest.fixture
+def unreachable() -> Iterator[str]:
     """An address on which nothing listens."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{unused.getsockname()[1]}/x.txt"
+    with hold_port() as nobody:
+        yield f"http://{HOST}:{port_of(nobody)}/x.txt"
 
 
-def test_a_server_out_of_reach_leaves_the_subscription_pending(subscriptions: Subscriptions, clock: Clock) -> None:
-    result = subscriptions.add(unreachable(), name="later", keep_pending=True)
+def test_a_server_out_of_reach_leaves_the_subscription_pending(
+    subscriptions: Subscriptions, clock: Clock, unreachable: str
+) -> None:
+    result = subscriptions.add(unreachable, name="later", keep_pending=True)
     assert (result.status, result.report) == (UpdateStatus.PENDING, None)
     assert result.error.count("http://127.0.0.1") == 1
     assert result.error.endswith("Connection refused")
@@ -72,10 +75,10 @@ def test_a_list_of_the_catalogue_is_kept_whatever_answers_now(
     assert not any(file.source.name == "easylist" for file in subscriptions.files())
 
 
-def test_updates_at_once_are_as_one_after_the_other(server: ListServer, subscriptions: Subscriptions) -> None:
+def test_updates_at_once_are_as_one_after_the_other(server: ListServer, subscriptions: Subscriptions, unreachable: str) -> None:
     for number in range(6):
         subscriptions.add(server.serve(f"/l{number}.txt", LIST), fetch=False)
-    subscriptions.add(unreachable(), name="gone", fetch=False)
+    subscriptions.add(unreachable, name="gone", fetch=False)
     steps: list[tuple[str, int, int]] = []
     results = subscriptions.update(progress=lambda *step: steps.append(step), width=3)
     assert [(result.name, result.status.value) for result in results] == [

@@ -18,7 +18,8 @@ from gatewayfilter.proxy.listener import listener
 from gatewayfilter.proxy.listener.handshake import ClientHandshake
 from gatewayfilter.proxy.listener.listener import Listener
 from gatewayfilter.settings import DenyRule
-from tests.proxy.connection_fakes import DENY, LOOK, PASS, client_hello, connect, free_port, tcp_server, until, wire_gateway
+from tests.held_ports import hold_port, port_of
+from tests.proxy.connection_fakes import DENY, LOOK, PASS, client_hello, connect, tcp_server, until, wire_gateway
 from tests.proxy.proxy_fakes import Origin
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -196,13 +197,14 @@ async def test_a_device_without_the_ca_gets_no_second_certificate_warning(state:
 
 @pytest.mark.parametrize(("host", "status"), [("localhost", b"502"), ("nowhere.invalid", b"502")])
 async def test_an_origin_that_cannot_be_reached_is_said_to_be(host: str, status: bytes, state: Path) -> None:
-    async with wire_gateway(state, {host: PASS}) as gateway:
-        reader, writer, answer = await connect(gateway, f"{host}:{free_port()}")
-        assert answer.startswith(b"HTTP/1.1 " + status)
-        assert b"x-gatewayfilter: error" in answer.lower()
-        assert b"<html" in await reader.read()
-        assert gateway.counters["origin_errors"] == 1
-        writer.close()
+    with hold_port() as nobody:
+        async with wire_gateway(state, {host: PASS}) as gateway:
+            reader, writer, answer = await connect(gateway, f"{host}:{port_of(nobody)}")
+            assert answer.startswith(b"HTTP/1.1 " + status)
+            assert b"x-gatewayfilter: error" in answer.lower()
+            assert b"<html" in await reader.read()
+            assert gateway.counters["origin_errors"] == 1
+            writer.close()
 
 
 async def test_a_tunnel_to_the_proxy_itself_ends(state: Path) -> None:

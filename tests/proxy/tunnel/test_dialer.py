@@ -10,7 +10,8 @@ import pytest
 from gatewayfilter.proxy.tunnel import dialer as dialers
 from gatewayfilter.proxy.tunnel.dialer import Dial, Dialer, ParentRefusedError, Way
 from gatewayfilter.proxy.tunnel.resolver import AddressInfo, Resolver
-from tests.proxy.connection_fakes import free_port, tcp_server, until
+from tests.held_ports import HOST, hold_port, port_of
+from tests.proxy.connection_fakes import tcp_server, until
 
 BOTH = [
     (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", 1, 0, 0)),
@@ -43,8 +44,8 @@ async def test_names_and_addresses(*, host: str, remembers: bool, monkeypatch: p
             assert way.socket.getpeername() == ("127.0.0.1", server.port)
             assert way.first == b""
             way.socket.close()
-        with pytest.raises(ConnectionRefusedError):
-            await dialled(dialer, host, free_port())
+        with hold_port() as nobody, pytest.raises(ConnectionRefusedError):
+            await dialled(dialer, host, port_of(nobody))
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -212,6 +213,7 @@ async def test_a_parent_is_asked(says: bytes, want: bytes | str, pieces: str) ->
 
 
 async def test_a_parent_that_is_gone() -> None:
-    dialer = Dialer(asyncio.get_running_loop(), ("127.0.0.1", free_port()))
-    with pytest.raises(ConnectionRefusedError):
-        await dialled(dialer, "bank.example", 443)
+    with hold_port() as nobody:
+        dialer = Dialer(asyncio.get_running_loop(), (HOST, port_of(nobody)))
+        with pytest.raises(ConnectionRefusedError):
+            await dialled(dialer, "bank.example", 443)

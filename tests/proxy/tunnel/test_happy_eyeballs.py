@@ -12,13 +12,21 @@ import pytest
 from gatewayfilter.proxy.tunnel import happy_eyeballs
 from gatewayfilter.proxy.tunnel.happy_eyeballs import connect_to_any, interleaved, race_of
 from gatewayfilter.proxy.tunnel.resolver import AddressInfo
-from tests.proxy.connection_fakes import free_port, tcp_server, until
+from tests.held_ports import hold_port, port_of
+from tests.proxy.connection_fakes import tcp_server, until
 
 
 def info(host: str, port: int) -> AddressInfo:
     if ":" in host:
         return (socket.AF_INET6, socket.SOCK_STREAM, 6, "", (host, port, 0, 0))
     return (socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))
+
+
+@pytest.fixture
+def nobody() -> Iterator[socket.socket]:
+    """A port that refuses connections."""
+    with hold_port() as held:
+        yield held
 
 
 SILENT = "192.0.2.1"
@@ -56,9 +64,9 @@ async def connected(found: Sequence[AddressInfo]) -> socket.socket:
         return await connect_to_any(asyncio.get_running_loop(), found)
 
 
-async def test_the_address_that_answers_wins() -> None:
+async def test_the_address_that_answers_wins(nobody: socket.socket) -> None:
     async with tcp_server() as server:
-        dead = info("127.0.0.1", free_port())
+        dead = info("127.0.0.1", port_of(nobody))
         alive = info("127.0.0.1", server.port)
         for found in ([alive], [dead, alive], [alive, dead], [dead, dead, alive]):
             made = await connected(found)
@@ -79,10 +87,12 @@ async def test_an_address_that_says_nothing_keeps_the_next_waiting_for_a_moment_
         made.close()
 
 
-async def test_who_fails_lets_the_next_try_at_once(silence: list[socket.socket], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_fails_lets_the_next_try_at_once(
+    silence: list[socket.socket], nobody: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(happy_eyeballs, "RACE_AFTER_S", 1000)
     async with tcp_server() as server:
-        made = await connected([info("127.0.0.1", free_port()), info("127.0.0.1", server.port)])
+        made = await connected([info("127.0.0.1", port_of(nobody)), info("127.0.0.1", server.port)])
         made.close()
 
 
@@ -141,9 +151,9 @@ async def test_giving_up_leaves_nothing(silence: list[socket.socket]) -> None:
     assert [one.fileno() for one in silence] == [-1, -1]
 
 
-async def test_it_is_told_once(silence: list[socket.socket]) -> None:
+async def test_it_is_told_once(silence: list[socket.socket], nobody: socket.socket) -> None:
     told: list[object] = []
-    port = free_port()
+    port = port_of(nobody)
     running = race_of(asyncio.get_running_loop(), [info("127.0.0.1", port), info("127.0.0.1", port)], told.append)
     running.try_next()
     await until(lambda: told)
