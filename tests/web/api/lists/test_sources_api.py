@@ -156,9 +156,10 @@ def test_work_is_done_once_at_a_time_and_its_failure_is_a_sentence(tmp_path: Pat
     with dashboard(tmp_path) as opened:
         wiring.prepare_data_dir(opened.services.settings)
         worker = SourceWorker(opened.services.settings, time.time)
-        worker.start("remove", "no-such-list", "no-such-list")
-        with pytest.raises(Exception, match="the lists are being worked on"):
-            worker.start("publish", "")
+        with worker._child._one:  # the work does not begin, let alone end, before the next is refused
+            worker.start("remove", "no-such-list", "no-such-list")
+            with pytest.raises(Exception, match="the lists are being worked on"):
+                worker.start("publish", "")
         while worker.state.running:
             time.sleep(0.05)
         worker.close()

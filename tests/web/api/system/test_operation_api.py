@@ -90,8 +90,10 @@ def test_followers_are_admitted_and_removed(tmp_path: Path) -> None:
 def test_what_child_processes_do(tmp_path: Path) -> None:
     with dashboard(tmp_path) as web:
         assert web.client.post("/api/v1/lists/publish", json={"full": True}).status_code == 202
-        web.services.source_worker.close()  # waits for the work
+        while web.services.source_worker.state.running:
+            time.sleep(0.05)
         assert web.services.source_worker.state.error == ""
+        web.services.source_worker.close()
         assert web.client.get("/api/v1/entries/counts").json()["snapshot"]["blacklist"] == 0
         web.client.post("/api/v1/rules", json={"patterns": ["a.example"], "action": "block"})
         found = web.client.get("/api/v1/entries/search", params={"text": "a.example"}).json()
