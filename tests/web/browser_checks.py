@@ -86,6 +86,7 @@ class Watched:
 
     def overflows(self) -> list[str]:
         """Returns the widths at which the page is wider than the window, with what is too wide."""
+        self.page.wait_for_load_state()  # until its style sheets are there
         found = []
         for width in WIDTHS:
             self.page.set_viewport_size({"width": width, "height": 800})
@@ -100,6 +101,7 @@ class Watched:
             width: of the window.
             rules: only these, all by default.
         """
+        self.page.wait_for_load_state()
         self.page.set_viewport_size({"width": width, "height": 800})
         if not self.page.evaluate("() => Boolean(window.axe)"):
             self.page.evaluate(_AXE)

@@ -36,6 +36,7 @@ def test_a_rule_is_explained_added_and_in_force(tmp_path: Path, locale: str, add
             page.get_by_role("button", name=add, exact=True).click()
             page.wait_for_selector("text=shop.example >> nth=0")
             page.wait_for_selector("tr .rules__what")
+            page.wait_for_load_state()
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
             engine.apply(store.feed.read(engine.feed_seq))
             assert engine.decide(request).blocked
