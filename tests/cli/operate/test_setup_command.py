@@ -311,11 +311,14 @@ def test_an_account_made_meanwhile_stays_the_first(tmp_path: Path) -> None:
 
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Presses Ctrl-C until the command ends: between its prompt and the read that follows, one has no effect."""
-    for _ in range(30):
+    """Presses Ctrl-C until the command ends: between its prompt and the read that follows, one has no effect.
+
+    Not while it ends: the interpreter that shuts down would be killed by it.
+    """
+    for _ in range(5):
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(2)
+            process.wait(30)
         except subprocess.TimeoutExpired:
             continue
         return
