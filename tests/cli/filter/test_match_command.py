@@ -144,14 +144,17 @@ def test_all_jobs_give_the_same_answers_in_the_same_order(
 
 def _workers(process: psutil.Process, count: int) -> list[psutil.Process]:
     """Waits for a run's worker processes: those that have the snapshot mapped."""
-    while True:
-        found = [
-            child
-            for child in process.children(recursive=True)
-            if any("gatewayfilter-" in place.path for place in child.memory_maps())
-        ]
-        if len(found) >= count:
-            return found
+    found: list[psutil.Process] = []
+    while len(found) < count:
+        found = [child for child in process.children(recursive=True) if _has_snapshot(child)]
+    return found
+
+
+def _has_snapshot(process: psutil.Process) -> bool:
+    try:
+        return any("gatewayfilter-" in place.path for place in process.memory_maps())
+    except psutil.NoSuchProcess:  # it has ended
+        return False
 
 
 @pytest.mark.slow
