@@ -47,7 +47,7 @@ def bounded(data_dir: Path, keep_alive_s: int = 5) -> Iterator[tuple[str, int]]:
         thread.join(10)
 
 
-def ended_after_s(connection: socket.socket, most_s: float = 15.0) -> float:
+def ended_after_s(connection: socket.socket, most_s: float = 60.0) -> float:
     """Returns how long the connection is kept, which must end within `most_s`."""
     began = time.monotonic()
     connection.settimeout(most_s)
