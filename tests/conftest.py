@@ -32,6 +32,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 BUDGET_S = 2.0
 """CPU time of a test and the processes that it waited for, fixtures left out; the load of the machine does not count."""
+SLOW = ("slow", "real", "services")
+SLOW_LIMIT_S = 600
+"""Of each such test without a limit of its own: on a machine that is busy with other things it takes many times as long."""
 _PROPERTY = "cpu_s"
 _LONG = frozenset({"e2e", "netns", "security", "fleet", "scaleout", "processes"})
 """Rooms whose tests start the filter or servers."""
@@ -103,12 +106,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the files first that start the filter or servers: a long one at the end would leave the other processes without work.
 
     Those with a limit of their own are the longest. `--no-loadscope-reorder` has several processes keep this order.
+    Then slow ones without a limit get one.
     """
     limits: dict[Path, float] = {}
     for item in items:
         mark = item.get_closest_marker("timeout")
         limits[item.path] = max(limits.get(item.path, 0.0), float(mark.args[0]) if mark is not None and mark.args else 0.0)
     items.sort(key=lambda item: (_LONG.isdisjoint(item.path.parts), -limits[item.path]))
+    for item in items:
+        if item.get_closest_marker("timeout") is None and _is_slow(item):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in SLOW)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -117,7 +128,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
     finally:
-        if not any(item.get_closest_marker(name) for name in ("slow", "real", "services")):
+        if not _is_slow(item):
             item.user_properties.append((_PROPERTY, _cpu_s() - before))  # a property reaches the report from any process
 
 

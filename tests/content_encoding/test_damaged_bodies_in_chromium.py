@@ -15,7 +15,7 @@ import zstandard
 from gatewayfilter.content_encoding import decode_up_to
 from gatewayfilter.crawl.render.renderer import can_render
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 LETTERS = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=100_000)).encode()
 ENCODERS: dict[str, Callable[[bytes], bytes]] = {
@@ -86,6 +86,7 @@ def test_what_the_browser_shows_of_a_damaged_body_is_judged(origin: str) -> None
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         for number, (name, (encoding, wire, least)) in enumerate(BODIES.items()):
             page = browser.new_page()
+            page.set_default_timeout(120_000)
             page.goto(f"{origin}/{number}", wait_until="commit")
             page.wait_for_function("least => (document.body?.innerText ?? '').trim().length >= least", arg=least)
             shown = page.evaluate("document.body.innerText").strip().encode()

@@ -51,6 +51,7 @@ def test_most_tricks_are_seen_through() -> None:
 
 
 @pytest.mark.real
+@pytest.mark.timeout(900)  # 240 pages are loaded and pictured
 def test_the_browser_shows_each_trick_and_no_plant() -> None:
     """A page whose picture is another one without its text shows it."""
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -59,12 +60,13 @@ def test_the_browser_shows_each_trick_and_no_plant() -> None:
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1000, "height": 700})
+        page.set_default_timeout(120_000)
 
         def is_shown(trick: str) -> bool:
             pictures: list[bytes] = []
             for text in (SECRET, "x"):
                 page.goto("about:blank")
-                page.set_content(page_of(trick, text), wait_until="load", timeout=60_000)
+                page.set_content(page_of(trick, text), wait_until="load")
                 pictures.append(page.screenshot())
             return pictures[0] != pictures[1]
 

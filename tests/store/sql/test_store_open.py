@@ -125,7 +125,10 @@ def test_a_database_at_the_head_opens_without_alembic(sqlite_url: str) -> None:
 @pytest.mark.slow
 def test_many_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'new.sqlite3'}"
-    code = "import sys; from gatewayfilter.store import Store; print(flush=True); input(); Store.open(sys.argv[1]).close()"
+    code = (
+        "import sys; from gatewayfilter.store import Store; print(flush=True); input(); "
+        "Store.open(sys.argv[1], busy_timeout_s=60.0).close()"
+    )
     command = [sys.executable, "-c", code, url]
     processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for process in processes:

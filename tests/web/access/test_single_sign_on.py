@@ -73,7 +73,7 @@ def at_provider(browser: TestClient, target: str = "/") -> str:
     """Presses the button, and returns where the provider sends the browser back to: path and query."""
     begun = browser.get("/login/oidc", params={"next": target})
     assert begun.status_code == 303, begun.text
-    back = urlsplit(httpx2.get(begun.headers["location"], trust_env=False).headers["location"])
+    back = urlsplit(httpx2.get(begun.headers["location"], trust_env=False, timeout=60).headers["location"])
     assert (back.netloc, back.path) == ("127.0.0.1:8081", "/login/oidc/callback")
     return f"{back.path}?{back.query}"
 
