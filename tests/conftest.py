@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests import quick_databases, quick_passwords, quiet_workers
+from tests import patient_log, quick_databases, quick_passwords, quiet_workers
 from tests.marked_files import files_of
 from tests.quick_passwords import full_cost
 
@@ -41,6 +41,7 @@ _LONG = frozenset({"e2e", "netns", "security", "fleet", "scaleout", "processes"}
 _THRESHOLDS = 20_000, 10, 10
 _NEW_DATABASES = quick_databases.install()
 quick_passwords.install()
+patient_log.install()
 
 
 def _cpu_s() -> float:

@@ -172,7 +172,7 @@ def test_a_slow_disk_makes_pages_shorter_and_not_later(sqlite_url: str, monkeypa
     found, before = [], None
     for _ in range(100):
         begun = statements
-        page = search.page(LogQuery(text="page"), 50, before=before)
+        page = search.page(LogQuery(text="page"), 50, before=before, budget_s=log_search_module.PAGE_S)
         assert statements - begun <= 3
         found += [one for _, one in page.records]
         before = page.before
@@ -238,12 +238,12 @@ def test_postgresql_cancels_a_statement_at_the_end_of_the_time(postgres_url: str
         event.listen(connection.engine, "before_cursor_execute", noted)
     search = log_search_module.SqlLogSearch(store._database, lambda: 1_000_000.0)  # no time passes but in the server
     begun = time.monotonic()
-    page = search.page(LogQuery(text="page"), 500)
+    page = search.page(LogQuery(text="page"), 500, budget_s=log_search_module.PAGE_S)
     assert limits == ["151"], "ms, and it was not taken back: the statement was cancelled"
     assert time.monotonic() - begun < 60, "all of it would take 2 s for each of 260 records"
     assert page.timed_out
     assert page.before == 261
-    assert search.page(LogQuery(text="page"), 3).records[0][0] == 300
+    assert search.page(LogQuery(text="page"), 3, budget_s=log_search_module.PAGE_S).records[0][0] == 300
     store.close()
 
 
