@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import axe_playwright_python
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Response, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Response, expect, sync_playwright
 
 BINARY: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SWITCHES: Final = [
@@ -20,6 +20,11 @@ PATIENCE_MS: Final = 120_000
 """How long a page may take on a machine that is busy with other things."""
 expect.set_options(timeout=PATIENCE_MS)
 type Scheme = Literal["light", "dark"]
+_LASTING: Final = """{
+  const begin = window.setTimeout;
+  window.setTimeout = (work, ms, ...more) => begin.call(window, work, ms >= 10000 ? 30 * ms : ms, ...more);
+}"""
+"""Toasts go after 10 or 20 s: on such a machine before they are pressed."""
 _AXE: Final = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 _CHECK: Final = """async (rules) => {
   const options = rules ? {runOnly: {type: "rule", values: rules}} : {};
@@ -109,10 +114,16 @@ class Watched:
         return [f"axe at {width}: {one}" for one in found]
 
 
+def patient(context: BrowserContext) -> BrowserContext:
+    """Has the pages of a context wait for a machine that is busy with other things."""
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_init_script(_LASTING)
+    return context
+
+
 def watched(browser: Browser, origin: str, locale: str = "en-GB", width: int = 1280, scheme: Scheme = "light") -> Watched:
     """Opens a tab of its own context."""
     context = browser.new_context(
         locale=locale, viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.set_default_timeout(PATIENCE_MS)
-    return Watched(context.new_page(), origin)
+    return Watched(patient(context).new_page(), origin)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from gatewayfilter import wiring
-from tests.web.browser_checks import BINARY, PATIENCE_MS, chromium
+from tests.web.browser_checks import BINARY, chromium, patient
 from tests.web.learning_fakes import ask, with_tablet
 from tests.web.web_fakes import APPROVER, loaded_for, served
 
@@ -50,8 +50,7 @@ def page(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> It
         ask(store)
     with served(tmp_path, APPROVER) as url:
         context = browser.new_context(base_url=url, locale=request.param, **PHONE)
-        context.set_default_timeout(PATIENCE_MS)
-        yield context.new_page()
+        yield patient(context).new_page()
         context.close()
 
 

@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.browser_checks import BINARY, PATIENCE_MS, chromium
+from tests.web.browser_checks import BINARY, chromium, patient
 from tests.web.learning_site import site
 from tests.web.web_fakes import served
 
@@ -40,8 +40,7 @@ def opened(browser: Browser, base: str, locale: str, width: int = 1280, scheme: 
         viewport={"width": width, "height": 900},
         color_scheme="dark" if scheme == "dark" else "light",
     )
-    page, troubles = context.new_page(), list[str]()
-    page.set_default_timeout(PATIENCE_MS)
+    page, troubles = patient(context).new_page(), list[str]()
     page.on("console", lambda message: troubles.append(message.text) if message.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.on("request", lambda request: troubles.append(request.url) if not request.url.startswith((base, "data:")) else None)
