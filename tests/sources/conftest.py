@@ -24,7 +24,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def subscriptions(tmp_path: Path, clock: Clock) -> Subscriptions:
-    settings = SourceSettings(max_bytes=1_000_000, timeout_s=5)
+    settings = SourceSettings(max_bytes=1_000_000, timeout_s=60)
     return Subscriptions(tmp_path / "state" / "sources", settings, BUNDLED, clock=clock, sleep=lambda _: None)
 
 

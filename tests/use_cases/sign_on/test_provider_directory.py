@@ -17,7 +17,7 @@ from tests.use_cases.sign_on.oidc_provider import OidcProvider
 DISCOVERY = "/.well-known/openid-configuration"
 
 
-def directory(provider: OidcProvider, clock: Callable[[], float] = time.monotonic, timeout_s: float = 5.0) -> ProviderDirectory:
+def directory(provider: OidcProvider, clock: Callable[[], float] = time.monotonic, timeout_s: float = 60.0) -> ProviderDirectory:
     return ProviderDirectory(provider.address, ProviderHttp(provider.address, timeout_s=timeout_s), clock)
 
 
@@ -73,7 +73,7 @@ def test_answers_that_cannot_be_used(
     path: str, answer: Callable[[BaseHTTPRequestHandler], None], detail: str, provider: OidcProvider
 ) -> None:
     provider.answers[path] = answer
-    found = directory(provider, timeout_s=0.2 if detail == "no answer in time" else 5.0)
+    found = directory(provider, timeout_s=0.2 if detail == "no answer in time" else 60.0)
     with pytest.raises(SignOnError, match=detail) as caught:
         found.provider()
     assert caught.value.reason == "provider"

@@ -15,6 +15,7 @@ from gatewayfilter.model import Role
 from gatewayfilter.store.secret_key import load_key
 from gatewayfilter.use_cases.access.dashboard_access import WEB_KEY
 from gatewayfilter.use_cases.sign_on.id_token import checked_token
+from gatewayfilter.use_cases.sign_on.provider_http import ProviderHttp
 from gatewayfilter.use_cases.sign_on.single_sign_on import SingleSignOn
 from tests.use_cases.sign_on.oidc_provider import (
     CLIENT,
@@ -34,7 +35,8 @@ SMALL = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
 
 
 @pytest.fixture
-def provider() -> Iterator[OidcProvider]:
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[OidcProvider]:
+    monkeypatch.setattr(ProviderHttp.__init__, "__defaults__", (None, 60.0))  # for a machine that is busy with other things
     with running_provider() as running:
         yield running
 

@@ -29,7 +29,7 @@ def at_once(works: Sequence[Callable[[], object]]) -> list[object]:
     ready = Barrier(len(works))
 
     def one(work: Callable[[], object]) -> object:
-        ready.wait(10)
+        ready.wait(60)
         try:
             return work()
         except ReviewError as error:
