@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -23,6 +23,8 @@ from weakref import WeakSet
 
 import psutil
 import trustme
+
+from gatewayfilter.store import Store
 
 COMMAND = str(Path(sys.executable).with_name("gatewayfilter"))
 START_S = 40
@@ -174,6 +176,12 @@ class GatewayProcess:
             return dict(json.loads((self.state / "run" / f"{name}.json").read_text()))
         except (OSError, ValueError):
             return {}
+
+    def await_rules(self, name: str, timeout_s: float = 60.0) -> None:
+        """Waits until a process has taken in what is in the lists now; each writes down every second how far it is."""
+        with closing(Store.open(f"sqlite:///{self.state / 'gatewayfilter.sqlite3'}")) as store:
+            newest = store.feed.last_seq()
+        until(f"the rules in {name}", lambda: self.status(name).get("feed_seq", 0) >= newest, timeout_s)
 
     def child(self, name: str) -> psutil.Process:
         """Returns a child process of the filter."""

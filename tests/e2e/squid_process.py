@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.integration.squid import channels, guard, helper, journal
-from tests.e2e.e2e_gateway import free_port, until
+from tests.e2e.e2e_gateway import ANSWER_S, free_port, until
 
 SQUID = shutil.which("squid", path="/usr/sbin:/usr/bin")
 CERTGEN = Path("/usr/lib/squid/security_file_certgen")
@@ -57,7 +57,7 @@ def fetch(squid: Squid, url: str, ca: Path | None = None) -> tuple[int, str]:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # squid's certificates name no key identifiers
     opener = urllib.request.build_opener(proxies, _NoRedirect(), urllib.request.HTTPSHandler(context=context))
     try:
-        with opener.open(urllib.request.Request(url, headers={"Accept": "text/html"}), timeout=20) as response:
+        with opener.open(urllib.request.Request(url, headers={"Accept": "text/html"}), timeout=ANSWER_S) as response:
             return response.status, ""
     except urllib.error.HTTPError as error:
         with error:

@@ -40,7 +40,7 @@ def filter_(tmp_path_factory: pytest.TempPathFactory, port: int, http_site: Orig
     with GatewayProcess(tmp_path_factory.mktemp("icap") / "state", **settings) as running:
         assert running.cli("list", "add", "--block", f"{http_site.base}/data.bin").returncode == 0
         until("the ICAP server", lambda: _listens(port), 60)
-        until("the rule", lambda: running.status("integration").get("feed_seq"), 60)
+        running.await_rules("integration")
         yield running
 
 
