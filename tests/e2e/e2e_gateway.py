@@ -103,10 +103,12 @@ class GatewayProcess:
         self.prefix: tuple[str, ...] = ()
         self.process: subprocess.Popen[str] | None = None
         self.log = state.with_name(f"{state.name}.log")
+        self._said_before = 0
 
     def start(self, *arguments: str) -> Self:
         """Starts the filter and waits until all its workers serve."""
         with self.log.open("a") as log:
+            self._said_before = log.tell()
             self.process = subprocess.Popen(
                 [*self.prefix, COMMAND, "run", *arguments], env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True
             )
@@ -123,6 +125,10 @@ class GatewayProcess:
             raise AssertionError(f"the filter ended with {self.process.returncode}: {self.log.read_text()[-3000:]}")
         line = self.process.stdout.readline()
         return line if line and "is filtering on" in line else None
+
+    def said(self) -> str:
+        """Returns the log since the last start."""
+        return self.log.read_bytes()[self._said_before :].decode(errors="replace")
 
     def stop(self) -> int:
         """Ends the filter as systemd would. Returns its exit code."""

@@ -34,6 +34,12 @@ def _fetched(one: GatewayProcess) -> int:
     return int(one.status("learner").get("counters", {}).get("pages_fetched", 0))
 
 
+def _share_the_queue(one: GatewayProcess) -> bool:
+    """Whether a filter's crawler knows of the other one now: either may have been stopped and started by another test."""
+    lines = [line for line in one.said().splitlines() if "crawlers share the queue" in line]
+    return bool(lines) and " 2 crawlers share the queue" in lines[-1]
+
+
 def _is_idle(one: GatewayProcess) -> bool:
     states = one.json("queue", "stats")
     return not states["waiting"] and not states["leased"]
@@ -66,7 +72,7 @@ def test_both_share_the_queue_and_one_does_the_work_of_both(two: list[GatewayPro
     sites = Sites([ring_name(one.state) for one in two])
     try:
         for one in two:
-            until("one fleet", lambda one=one: "2 crawlers share the queue" in one.log.read_text(), 40.0)  # type: ignore[misc]
+            until("one fleet", partial(_share_the_queue, one), 40.0)
         until("the pages of other tests settled", lambda: _is_idle(two[0]), 40.0)
         settled = time.time()
         for one in two:  # a status file is up to a second old
