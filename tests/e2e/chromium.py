@@ -24,16 +24,19 @@ class Tab:
         self._session = session
         self.loaded = asyncio.Event()
         self.messages: list[str] = []
+        self._finished: set[str] = set()
+        self._finishes = asyncio.Event()
 
     async def call(self, method: str, **parameters: object) -> dict[str, Any]:
         return await self._browser.call(method, self._session, **parameters)
 
     async def go(self, url: str) -> None:
-        """Opens an address and waits until everything is loaded."""
-        self.loaded.clear()
-        await self.call("Page.navigate", url=url)
+        """Opens an address and waits until everything is loaded: of this page, not of the one that the tab began with."""
+        document = (await self.call("Page.navigate", url=url))["loaderId"]
         async with asyncio.timeout(ANSWER_S):
-            await self.loaded.wait()
+            while document not in self._finished:
+                self._finishes.clear()
+                await self._finishes.wait()
 
     async def evaluate(self, expression: str) -> Any:
         """Returns the value of an expression, awaited."""
@@ -50,6 +53,9 @@ class Tab:
     def event(self, method: str, parameters: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
             self.loaded.set()
+        elif method == "Page.lifecycleEvent" and parameters["name"] == "load":
+            self._finished.add(parameters["loaderId"])
+            self._finishes.set()
         elif method == "Runtime.exceptionThrown":
             details = parameters["exceptionDetails"]
             self.messages.append(f"exception: {details.get('exception', {}).get('description', details['text'])}")
@@ -85,6 +91,7 @@ class Chromium:
         tab = self._tabs[attached["sessionId"]] = Tab(self, attached["sessionId"])
         for domain in ("Page", "Runtime", "Log", "Network"):
             await tab.call(f"{domain}.enable")
+        await tab.call("Page.setLifecycleEventsEnabled", enabled=True)
         if headers:
             await tab.call(
                 "Network.setExtraHTTPHeaders", headers={name.replace("_", "-"): text for name, text in headers.items()}

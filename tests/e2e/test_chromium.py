@@ -26,7 +26,7 @@ from gatewayfilter.proxy.sync.decision_recorder import DecisionRecorder
 from gatewayfilter.telemetry import Counters
 from gatewayfilter.wiring import engine_for_lists
 from tests.e2e.browser_site import BrowserSite, browser_site
-from tests.e2e.chromium import BINARY, Chromium, chromium
+from tests.e2e.chromium import ANSWER_S, BINARY, Chromium, chromium
 
 pytestmark = [
     pytest.mark.real,
@@ -82,10 +82,12 @@ class Watching:
     def __init__(self, engine: FilterEngine) -> None:
         self._engine = engine
         self.asked: list[Request] = []
+        self.more = asyncio.Event()
         self.requests: list[UnblockRequest] = []
 
     def decide(self, request: Request) -> Verdict:
         self.asked.append(request)
+        self.more.set()
         return self._engine.decide(request)
 
     def take(self, request: UnblockRequest) -> bool:
@@ -149,6 +151,11 @@ async def browser(tmp_path: Path, site: BrowserSite, engine: FilterEngine, watch
         await master.stop(0.2)
 
 
+def by_path(watching: Watching) -> dict[str, Request]:
+    """What the engine was asked of the site, by path."""
+    return {request.url.path: request for request in watching.asked if request.url.host in {"127.0.0.1", "localhost"}}
+
+
 def shown(name: str) -> Path | None:
     """Where screenshots go, when somebody wants to look at them."""
     folder = os.environ.get("GATEWAYFILTER_TEST_SCREENSHOTS")
@@ -171,11 +178,15 @@ async def test_a_page_that_loads_everything(
     tab = await browser.tab()
     await tab.go(f"{base}/page")
     out = await tab.evaluate("everything()")
-    asked = {request.url.path: request for request in watching.asked if request.url.host in {"127.0.0.1", "localhost"}}
-    expected = {path: kind for path, kind in EXPECTED.items() if path in asked or path not in OPTIONAL}
-    if policy:  # the page's own policy keeps its own style sheet and font away
-        expected = {path: kind for path, kind in expected.items() if path not in {"/style.css", "/font.woff2"}}
-    assert {path: asked[path].resource_type for path in expected if path in asked} == expected
+    kept_away = {"/style.css", "/font.woff2"} if policy else set()  # by the page's own policy
+    async with asyncio.timeout(ANSWER_S):  # nothing on the page tells when a ping or a beacon was sent
+        while not EXPECTED.keys() - OPTIONAL - kept_away <= (asked := by_path(watching)).keys():
+            watching.more.clear()
+            await watching.more.wait()
+    expected = {
+        path: kind for path, kind in EXPECTED.items() if path not in kept_away and (path in asked or path not in OPTIONAL)
+    }
+    assert {path: asked[path].resource_type for path in expected} == expected
     for path, request in asked.items():
         if path not in {"/page", "/socket", "/manifest.json", "/favicon.ico"}:
             assert request.source is not None, path
@@ -212,7 +223,7 @@ async def test_the_block_page_and_its_button(
     await tab.evaluate("document.querySelector('input[name=comment]').value = 'for school'")
     tab.loaded.clear()
     await tab.evaluate("document.querySelector('button').click()")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(ANSWER_S):
         await tab.loaded.wait()
     assert await tab.evaluate("document.title") == ("Your request was noted" if language == "en" else "您的申请已记录")
     assert [(request.url, request.comment) for request in watching.requests] == [(f"{base}/forbidden", "for school")]
