@@ -98,10 +98,10 @@ def test_a_killed_worker_comes_back(pair: GatewayProcess, http_site: Origin) -> 
 @pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced(state: Path, http_site: Origin) -> None:
     """Stopped, it still has connections accepted, by the kernel, and answers none of them."""
-    with GatewayProcess(state, proxy__workers="2", proxy__stall_s="3") as gateway:
+    with GatewayProcess(state, proxy__workers="2", proxy__stall_s="10") as gateway:  # no stall of the machine lasts so long
         first = gateway.child("proxy-0")
         first.send_signal(signal.SIGSTOP)
-        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 30.0)
+        until("new worker", lambda: gateway.status("proxy-0").get("pid", first.pid) != first.pid, 40.0)
         until("serving", lambda: gateway.status("proxy-0").get("state") == "serving", 15.0)
         for number in range(10):  # to both workers
             assert gateway.get(f"{http_site.base}/garden/{number}").status == 200
