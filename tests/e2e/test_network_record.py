@@ -82,7 +82,7 @@ while "is filtering on" not in (line := running.stdout.readline()):
 FIELDS = {"Cookie": "secret=1", "User-Agent": "client"}
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": "http://127.0.0.1:8080"}))
 answers, number, ends = {}, 0, time.monotonic() + seconds
-while time.monotonic() < ends:
+while time.monotonic() < ends or answers.get("200", 0) <= 3 or not answers.get("403"):
     number += 1
     url = "http://blocked.gatewayfilter.test/" if number % 5 == 0 else f"http://{origin}/page/{number}"
     if number % 7 == 0:
@@ -101,7 +101,9 @@ while time.monotonic() < ends:
 asked = list(packets)
 probe = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 probe.sendto(b"probe", ("203.0.113.9", 9))
-time.sleep(0.5)
+ends = time.monotonic() + 20
+while time.monotonic() < ends and not any(packet[1] == "203.0.113.9" for packet in packets):
+    time.sleep(0.1)
 running.terminate()
 code = running.wait(30)
 found = {"packets": asked, "probed": packets[len(asked):], "answers": answers}
