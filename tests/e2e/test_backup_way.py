@@ -3,6 +3,7 @@
 import socket
 import time
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 import psutil
@@ -12,8 +13,12 @@ from tests.e2e.e2e_gateway import GatewayProcess, Origin, free_port, until
 
 
 def _metrics(port: int) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        lines = answer.read().decode().splitlines()
+    """What is counted; nothing while the process starts, or does not answer in time."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+    except (OSError, HTTPException):
+        return {}
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
 
 
@@ -36,15 +41,15 @@ def test_a_restore_is_in_force_within_a_second_and_requests_go_on(state: Path, h
         assert not report["restart"]
         until("the restored rule", lambda: gateway.get(blocked).status == 403, 5.0)
         key = 'gatewayfilter_blocked_total{process="proxy-0"}'
-        counted = until("the count", lambda: _metrics(port) if _metrics(port)[key] >= 2 else None)
+        counted = until("the count", lambda: found if (found := _metrics(port)).get(key, 0) >= 2 else None)
         assert counted['gatewayfilter_process_up{process="metrics"}'] == 1
         before = gateway.child("proxy-0")
         before.kill()
-        until("the restart", lambda: _metrics(port)['gatewayfilter_process_restarts_total{process="proxy-0"}'] == 1, 30.0)
+        until("the restart", lambda: _metrics(port).get('gatewayfilter_process_restarts_total{process="proxy-0"}') == 1, 30.0)
         until("the worker", lambda: gateway.status("proxy-0").get("pid") not in {None, before.pid}, 30.0)
         until("its listener", lambda: gateway.status("proxy-0").get("state") == "serving", 30.0)
         assert gateway.get(blocked).status == 403
-        until("the sum", lambda: _metrics(port)[key] > counted[key], 30.0)
+        until("the sum", lambda: _metrics(port).get(key, 0) > counted[key], 30.0)
 
 
 @pytest.mark.slow
