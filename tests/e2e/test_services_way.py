@@ -94,8 +94,9 @@ def test_a_service_is_blocked_for_one_client_in_every_worker(family: Family) -> 
     assert family.reasons(ADULT) == {""}
 
     # Another catalogue counts at once, too.
-    own = family.gateway.state / "services.toml"
+    own = family.gateway.state / "services.new"
     own.write_text('[garden]\nhosts = ["garden.example"]\n', encoding="utf-8")
+    own.rename(own.with_suffix(".toml"))
     until("no block", lambda: family.reasons(CHILD) == {""}, 10)
 
 

@@ -197,7 +197,9 @@ async def test_an_own_catalogue_is_taken_in_and_a_wrong_one_is_not(home: Home, s
     try:
         own.write_text("[clips]\nhosts = ['clips.example']\n", encoding="utf-8")
         await home.until(CHILD, page, "")
-        own.write_text("[clips]\nhosts = ['com']\n", encoding="utf-8")
+        wrong = state / "services.new"  # at once in its place: half a file may be a right one
+        wrong.write_text("[clips]\nhosts = ['com']\n", encoding="utf-8")
+        wrong.rename(own)
         await asyncio.sleep(1)
         assert "youtube" in home.engine.services
         assert home.engine.services["clips"].hosts == ("clips.example",)
