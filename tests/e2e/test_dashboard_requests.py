@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
-from tests.e2e.test_request_way import BROTHER, TABLET, blocked_page, prepare_family, visit
+from tests.e2e.test_request_way import BROTHER, TABLET, page_that_asks, prepare_family, visit
 from tests.web.browser_checks import BINARY, chromium
 from tests.web.web_fakes import APPROVER, served
 
@@ -40,7 +40,7 @@ def test_two_clicks_open_a_page_for_the_tablet_alone(parent: tuple[Page, str], f
     page, language = parent
     requests, hour, allowed, back, again = WORDS[language]
     url = f"{http_site.base}/garden/{11 + list(WORDS).index(language)}"
-    blocked = until("schedule", lambda: blocked_page(family, TABLET, url))
+    blocked = until("block page with a way to ask", lambda: page_that_asks(family, TABLET, url))
     action = blocked.text.partition('action="')[2].partition('"')[0]
     assert visit(family, TABLET, f"{http_site.base}{action}", {"url": url, "comment": "vocabulary"}).status == 303
     errors: list[str] = []
@@ -50,6 +50,7 @@ def test_two_clicks_open_a_page_for_the_tablet_alone(parent: tuple[Page, str], f
 
     def waits() -> bool:
         page.locator(".bar").get_by_role("link", name=requests).click()
+        page.wait_for_load_state()  # nothing can be counted while one page takes the place of another
         return page.get_by_text("vocabulary").count() > 0
 
     until("request on the page", waits)
