@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, until
 
 _BOUND = 8_000_000
 _SLACK = 24_000_000
@@ -18,7 +18,7 @@ _CLIENTS = 3
 
 
 def _ask(address: tuple[str, int], length: int, stop: threading.Event, counted: list[int]) -> None:
-    with socket.create_connection(address, timeout=20) as connection:
+    with socket.create_connection(address, timeout=ANSWER_S) as connection:
         number = 0
         while not stop.is_set():
             number += 1
@@ -26,13 +26,19 @@ def _ask(address: tuple[str, int], length: int, stop: threading.Event, counted: 
             connection.sendall(f"GET http://blocked.test/{filler} HTTP/1.1\r\nHost: blocked.test\r\n\r\n".encode())
             answer = b""
             while b"\r\n\r\n" not in answer:
-                answer += connection.recv(65_536)
+                answer += _some(connection)
             head, _, body = answer.partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 403"), head
             size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
             while len(body) < size:
-                body += connection.recv(65_536)
+                body += _some(connection)
             counted.append(1)
+
+
+def _some(connection: socket.socket) -> bytes:
+    data = connection.recv(65_536)
+    assert data, "the connection has ended"
+    return data
 
 
 def _disk(state: Path) -> int:
