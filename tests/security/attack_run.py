@@ -118,7 +118,7 @@ def product(folder: Path, authority: trustme.CA, names: Mapping[str, str] = NAME
 
 
 def block(gateway: GatewayProcess, site: Site, *, unknown: bool) -> None:
-    """Blocks what the attack is after; where unknown sites are blocked, only `ok.test/ok/` is open."""
+    """Blocks what the attack is after, in all workers; where unknown sites are blocked, only `ok.test/ok/` is open."""
     places = [f"ok.test:{port}" if port not in {80, 443} else "ok.test" for port in (site.plain, site.tls)]
     steps = [["--block", "blocked.test", *(f"{place}/secret/*" for place in places)]]
     if not unknown:
@@ -126,6 +126,8 @@ def block(gateway: GatewayProcess, site: Site, *, unknown: bool) -> None:
     for step in steps:
         done = gateway.cli("list", "add", *step)
         assert done.returncode == 0, done.stderr
+    for status in (gateway.state / "run").glob("proxy-*.json"):
+        gateway.await_rules(status.stem)
 
 
 @dataclass(frozen=True, slots=True)
