@@ -12,7 +12,7 @@ import h2.events
 
 PAUSE_S = 0.004
 """The proxy runs in the same loop, which looks at all sockets at least once in that time."""
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @dataclass

@@ -17,9 +17,9 @@ from mitmproxy import platform
 from gatewayfilter.model import HostVerdict
 from gatewayfilter.proxy.listener import listener
 from tests.proxy.connection_fakes import NAMED, PASS, WireGateway, wire_gateway
-from tests.proxy.split_clients import Site, channel, site
+from tests.proxy.split_clients import PATIENCE_S, Site, channel, site
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 CUTS = range(65)
 LEADS = (b"", b"\r\n", b"\n", b"\r\n\r\n", b"\n\n", b"\r\n\r\n\r\n", b"\n\n\n")
@@ -38,12 +38,18 @@ def mode(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine many connections are an overload, and clients are silent for seconds; neither is meant here."""
+    monkeypatch.setattr(listener, "_BEHIND_S", math.inf)
+    monkeypatch.setattr(listener, "SILENT_S", PATIENCE_S)
+
+
 @pytest.fixture
 async def gateway(mode: str, state: Path, target: Site, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WireGateway]:
     """A proxy in either mode; what the kernel says of a redirected connection's destination is made up."""
     if mode == "transparent":
         monkeypatch.setattr(platform, "original_addr", lambda _: ("127.0.0.1", target.port))
-    monkeypatch.setattr(listener, "_BEHIND_S", math.inf)  # many connections on a busy machine are an overload
+    be_patient(monkeypatch)
     table: dict[str, HostVerdict] = {"localhost": NAMED}
     async with wire_gateway(state, table, mode=mode, max_connections_per_client=10_000) as running:
         yield running
@@ -178,7 +184,7 @@ async def test_each_name_has_to_be_known_where_unknown_ones_are_blocked(
 ) -> None:
     """In the clear and inside TLS; a name that is known does not make up for another."""
     monkeypatch.setattr(platform, "original_addr", lambda _: ("127.0.0.1", target.port))
-    monkeypatch.setattr(listener, "_BEHIND_S", math.inf)
+    be_patient(monkeypatch)
 
     async def ask(cut: int, connect: str, *, tls: bool) -> str:
         async with channel(running.port, connect) as client:
