@@ -15,7 +15,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
 from schemathesis.core.result import Ok
 
-from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, until
+from tests.e2e.e2e_gateway import ANSWER_S, COMMAND, GatewayProcess, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -59,7 +59,7 @@ def test_no_request_makes_a_server_error(running: tuple[GatewayProcess, str, str
         def send(case: schemathesis.Case[Any]) -> None:
             nonlocal tried
             tried += 1
-            answer = case.call(headers=headers, timeout=30)
+            answer = case.call(headers=headers, timeout=ANSWER_S)
             try:
                 case.validate_response(answer, checks=[not_a_server_error])
             except FailureGroup as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, free_port, until
+from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, free_port, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -28,7 +28,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _ask(base: str, path: str, body: bytes | None = None, token: str = "a token", **headers: str) -> tuple[int, bytes]:
     fields = {"Authorization": f"Bearer {token}", **headers}
     try:
-        with urllib.request.urlopen(urllib.request.Request(base + path, body, fields), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(base + path, body, fields), timeout=ANSWER_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, Origin, until
+from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, Origin, until
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def test_a_user_asks_and_the_operator_allows(gateway: GatewayProcess, http_site:
 
     def ask() -> bool:  # blocked for good once it is learned
         try:
-            with opener.open(f"{http_site.base}{action}", form, timeout=15) as answer:
+            with opener.open(f"{http_site.base}{action}", form, timeout=ANSWER_S) as answer:
                 return b"was noted" in answer.read()
         except urllib.error.HTTPError:
             return False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.e2e_gateway import GatewayProcess, until
+from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, until
 
 pytestmark = pytest.mark.slow
 
@@ -79,7 +79,7 @@ def test_requests_are_answered_and_their_decisions_kept(
 
     refused, told_before = count("store_errors"), told()
     host, _, port = gateway.address.rpartition(":")
-    client = http.client.HTTPConnection(host, int(port), timeout=15)
+    client = http.client.HTTPConnection(host, int(port), timeout=ANSWER_S)
     with disturbed(gateway):
         for url in urls:
             client.request("GET", url)

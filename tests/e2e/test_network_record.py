@@ -119,7 +119,7 @@ def test_nothing_leaves_the_machine_unasked(tmp_path: Path) -> None:
     """The defaults but for the addresses: lists, learner, dashboard and crawler run; only requested sites are contacted."""
     command = str(Path(sys.executable).with_name("gatewayfilter"))
     program = [sys.executable, "-c", _PROGRAM, str(tmp_path), command, ORIGIN, str(SECONDS)]
-    done = subprocess.run(["unshare", "--net", *program], capture_output=True, text=True, check=False, timeout=110)
+    done = subprocess.run(["unshare", "--net", *program], capture_output=True, text=True, check=False, timeout=250)
     if "Operation not permitted" in done.stderr:
         pytest.skip("network namespaces are not allowed")
     assert done.returncode == 0, done.stderr[-2000:]

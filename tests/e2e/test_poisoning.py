@@ -13,7 +13,7 @@ import pytest
 from gatewayfilter.model import LearnedEntry, ListAction
 from gatewayfilter.store import Store
 from tests.e2e.conftest import CASINO, FILLER, GARDEN
-from tests.e2e.e2e_gateway import GatewayProcess, SiteServer, until
+from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, SiteServer, until
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def site(body: str, *, address: str = "127.0.0.1", port: int = 0) -> Iterator[in
 def forged(gateway: GatewayProcess, target: str, host: str, path: str) -> None:
     """Asks the server at the end of a tunnel for a page of another site."""
     proxy, _, port = gateway.address.rpartition(":")
-    with socket.create_connection((proxy, int(port)), 15) as client:
+    with socket.create_connection((proxy, int(port)), ANSWER_S) as client:
         client.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
         assert b" 200 " in client.recv(4096)
         client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/html\r\nConnection: close\r\n\r\n".encode())

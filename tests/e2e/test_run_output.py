@@ -28,7 +28,7 @@ def test_a_reader_who_went_before_the_banner_does_not_end_the_filter(state: Path
         assert gateway.get("http://blocked.gatewayfilter.test/").status == 403
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     said = gateway.log.read_text()
     assert "standard output is closed" in said
     assert "Traceback" not in said

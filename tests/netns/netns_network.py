@@ -31,7 +31,7 @@ START_S = 120
 
 
 def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
     return done.stdout
 
@@ -59,10 +59,10 @@ def why_not() -> str:
     ]
     try:
         for step in steps:
-            if subprocess.run(step, capture_output=True, check=False, timeout=10).returncode:
+            if subprocess.run(step, capture_output=True, check=False, timeout=60).returncode:
                 return f"the kernel does not let us: {' '.join(step[:4])}"
     finally:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False, timeout=10)
+        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False, timeout=60)
     return ""
 
 
@@ -143,7 +143,7 @@ class Network:
     def start(self, where: str, *command: str, **options: Any) -> subprocess.Popen[str]:
         """Starts a program in a namespace; it ends with the network."""
         process = subprocess.Popen(["ip", "netns", "exec", self._names[where], *command], text=True, **options)
-        self._stack.callback(process.wait, 20)
+        self._stack.callback(process.wait, 60)
         self._stack.callback(process.terminate)
         return process
 
@@ -164,7 +164,7 @@ class Network:
     def in_gateway(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a program in the gateway's namespace."""
         line = ["ip", "netns", "exec", self._names["gateway"], *command]
-        return subprocess.run(line, env=self.environment, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(line, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs a command of the filter in the gateway's namespace."""
@@ -193,7 +193,7 @@ class Network:
         """Ends the filter."""
         if self._filter is not None:
             self._filter.send_signal(signal.SIGTERM)
-            self._filter.wait(20)
+            self._filter.wait(60)
             self._filter = None
 
     @property

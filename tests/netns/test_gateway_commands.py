@@ -194,7 +194,7 @@ def test_in_the_foreground_it_keeps_the_rules_and_takes_them_back_at_the_end(net
         for family in (4, 6, 4, 6):  # from the moment that the table is listed on
             assert network.ask(family, "blocked.example")["status"] == 403
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert "gatewayfilter" not in tables(network)
     assert switches(network) == ["0", "0", "1"]
 

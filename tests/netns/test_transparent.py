@@ -91,7 +91,7 @@ def test_quic_and_dns_over_tls_are_refused_at_once(family: int, network: Network
 @both_families
 def test_nobody_talks_to_the_filters_port_itself(family: int, network: Network) -> None:
     """A request that was not redirected would be sent to the filter itself, again and again."""
-    assert network.say("reach", BOX[family], PORT)["error"] == "TimeoutError"
+    assert network.say("reach", BOX[family], PORT, 2)["error"] == "TimeoutError"
 
 
 @both_families

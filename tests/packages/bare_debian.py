@@ -42,7 +42,7 @@ class BareDebian(Box):
 
     def from_client(self, *arguments: str) -> str:
         """Returns the status that curl gets on the client's machine."""
-        line = ["ip", "netns", "exec", "client", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-m", "20", *arguments]
+        line = ["ip", "netns", "exec", "client", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-m", "60", *arguments]
         return self.run(*line).stdout
 
 

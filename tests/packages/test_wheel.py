@@ -81,11 +81,11 @@ def test_the_installed_wheel_filters(installed: Path, tmp_path: Path) -> None:
     process = subprocess.Popen(run, stdout=log, stderr=log, cwd=tmp_path, env=environment)
     try:
         until("readiness", lambda: process.poll() is not None or listening(state), 180)
-        line = ["curl", "-s", "-i", "-m", "20", "-x", f"http://{listening(state)}", "http://blocked.gatewayfilter.test/"]
+        line = ["curl", "-s", "-i", "-m", "60", "-x", f"http://{listening(state)}", "http://blocked.gatewayfilter.test/"]
         page = subprocess.run(line, capture_output=True, text=True, check=False).stdout
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         log.close()
     assert page.startswith("HTTP/1.1 403")
     assert "starter-test" in page

@@ -25,7 +25,7 @@ LEAST, LEAST_REACHED = 51, 11
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize(("unknown", "seconds"), [("allow", 10), ("block", 6)])
 def test_nothing_blocked_reaches_a_client_of_the_proxy(unknown: str, seconds: float) -> None:
     report = attack_explicit(Plan(SEED, seconds, unknown, least=LEAST, least_reached=LEAST_REACHED))
@@ -36,7 +36,7 @@ def test_nothing_blocked_reaches_a_client_of_the_proxy(unknown: str, seconds: fl
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize(("unknown", "seconds"), [("allow", 10), ("block", 5)])
 def test_nothing_blocked_reaches_a_client_of_the_gateway(unknown: str, seconds: float) -> None:
     if reason := why_not():

@@ -37,16 +37,17 @@ async def _run(program: Path, folder: Path, fast_path: str) -> SpecReport:
         ):
             report = folder / "report.xml"
             process = await asyncio.create_subprocess_exec(
-                program, "-S", "-t", "-k", "-p", str(entrance), "-P", "/ok/page", "-o", "5", "-j", report,
+                program, "-S", "-t", "-k", "-p", str(entrance), "-P", "/ok/page", "-o", "30", "-j", report,
                 stdout=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
-            await asyncio.wait_for(process.wait(), 90)
+            await asyncio.wait_for(process.wait(), 240)
             assert gateway.status("proxy-0").get("counters", {}).get("hook_errors", 0) == 0
             assert "Traceback" not in gateway.log.read_text()
             return read_report(report)
 
 
 @pytest.mark.real
+@pytest.mark.timeout(600)  # the first one of a checkout builds the tool
 @pytest.mark.parametrize("fast_path", ["true", "false"])
 def test_the_filter_speaks_http2_as_h2spec_expects(fast_path: str, program: Path, tmp_path: Path) -> None:
     found = asyncio.run(_run(program, tmp_path, fast_path))

@@ -19,7 +19,7 @@ from tests.security.attack_client import Outcome, run_case
 from tests.security.attack_run import product
 from tests.security.recording_origin import RecordingOrigin
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 HIDDEN = "GET http://ok.test:PORT/hidden HTTP/1.1\r\nHost: ok.test:PORT\r\n\r\n"
 BLOCKED = HIDDEN.replace("ok.test:PORT", "blocked.test:PORT")
