@@ -26,7 +26,7 @@ import psutil
 from tests.e2e import e2e_gateway
 from tests.e2e.chaos_box import BODY, PAGES, Box, move_into_namespaces
 from tests.e2e.chaos_faults import COMMAND_S, FAULTS, Fault, Scene
-from tests.e2e.e2e_gateway import free_port, stalled_s, until
+from tests.e2e.e2e_gateway import free_port, has_ended, stalled_s, until
 
 BLOCKED = "http://blocked.gatewayfilter.test/"
 RECOVERY_S = 5.0
@@ -395,8 +395,7 @@ class Chaos:
         if (code := self._gateway.stop()) != 0:
             self.findings.faults.append(f"the filter ended with {code}")
         _, left = psutil.wait_procs(processes, 10)
-        left = [process for process in left if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-        self.findings.faults += [f"left over: {process}" for process in left]
+        self.findings.faults += [f"left over: {process}" for process in left if not has_ended(process)]
         with closing(sqlite3.connect(self._gateway.state / "gatewayfilter.sqlite3")) as connection:
             found = connection.execute("PRAGMA integrity_check").fetchone()
             if found != ("ok",):

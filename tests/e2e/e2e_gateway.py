@@ -84,6 +84,14 @@ def stalled_s() -> float:
     return int(some.split()[0]) / 1e6
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Returns whether a process is no more, or nothing but its exit code is left."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 class GatewayProcess:
     """The filter on a state folder; started and stopped as often as a test likes."""
 

@@ -16,7 +16,7 @@ import pytest
 
 from gatewayfilter.engine.snapshot.format import read_sections
 from gatewayfilter.engine.snapshot.reader import Snapshot
-from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, free_port, until
+from tests.e2e.e2e_gateway import COMMAND, GatewayProcess, Origin, free_port, has_ended, until
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +34,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
         remaining = [gateway.child(name) for name in ("proxy-0", "proxy-1", "learner")]
         assert gateway.stop() == 0
         until("end of all", lambda: all(has_ended(child) for child in remaining), 1.0)  # a process is some ms in its end
-
-
-def has_ended(process: psutil.Process) -> bool:
-    """Returns whether a process is no more, or nothing but its exit code is left."""
-    try:
-        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def is_back(gateway: GatewayProcess, name: str, before: int) -> bool:
@@ -165,7 +157,7 @@ def test_a_killed_supervisor_leaves_nobody_behind(state: Path) -> None:
         assert gateway.process is not None
         gateway.process.send_signal(signal.SIGKILL)
         gateway.process.wait(30)
-        until("end of the children", lambda: not any(child.is_running() for child in children), 40.0)
+        until("end of the children", lambda: all(has_ended(child) for child in children), 40.0)
 
 
 def test_a_damaged_snapshot_is_passed_over_while_serving(state: Path, http_site: Origin) -> None:
