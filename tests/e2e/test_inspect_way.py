@@ -4,10 +4,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from itertools import count
 
 import psutil
 import pytest
 
+from tests.e2e.conftest import GARDEN
 from tests.e2e.e2e_gateway import ANSWER_S, GatewayProcess, Origin, until
 
 pytestmark = pytest.mark.slow
@@ -15,8 +17,18 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, trusting: dict[str, str]) -> Iterator[GatewayProcess]:
+    """A running filter whose workers have inspected a page: until models are read, pages pass after the limit."""
     settings = {**trusting, "proxy__unknown": "inspect", "proxy__inspect_ms": "30000", "proxy__workers": "2"}
+    other = Origin({f"/{number}": ("text/html", GARDEN.encode()) for number in range(1000)})
+    numbers = count()
     with GatewayProcess(tmp_path_factory.mktemp("gateway") / "state", **settings) as running:
+
+        def both_inspect() -> bool:
+            running.get(f"{other.base}/{next(numbers) % 1000}")
+            return all(running.status(name).get("counters", {}).get("inspected", 0) for name in ("proxy-0", "proxy-1"))
+
+        until("inspection in both workers", both_inspect, 120.0)
+        other.close()
         yield running
 
 
