@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import SystemRandom
+from socketserver import TCPServer
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -232,6 +233,11 @@ class SiteServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._open: WeakSet[socket.socket] = WeakSet()
         super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Asks nobody for the name of an address of loopback: a resolver that does not answer would take seconds for each."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)

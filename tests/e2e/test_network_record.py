@@ -20,6 +20,7 @@ SECONDS = 12
 _PROGRAM = r"""
 import json, os, socket, struct, subprocess, sys, threading, time, urllib.request, urllib.error
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 folder, command, origin, seconds = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
 
 def run(*words):
@@ -51,6 +52,7 @@ class Page(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+ThreadingHTTPServer.server_bind = TCPServer.server_bind  # without a question for the name of the address
 server = ThreadingHTTPServer((origin, 80), Page)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 
