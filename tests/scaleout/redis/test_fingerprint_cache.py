@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from gatewayfilter.model import Classification, ContentId, ContentKind, Fingerpr
 from gatewayfilter.scaleout.redis.cached_fingerprints import CachedFingerprints
 from gatewayfilter.scaleout.redis.cached_value import ValueCodec, key_of
 from gatewayfilter.scaleout.redis.circuit_breaker import CircuitBreaker
-from gatewayfilter.scaleout.redis.connection import RedisConnection
+from gatewayfilter.scaleout.redis.connection import RedisAwayError, RedisConnection
 from gatewayfilter.scaleout.redis.deadline import BoundedSocket
 from gatewayfilter.scaleout.redis.fingerprint_cache import RedisFingerprintCache
 from gatewayfilter.store import Store
@@ -23,6 +23,7 @@ from tests.scaleout.redis.redis_servers import (
     cluster,
     cluster_url,
     masters_of,
+    notice_deaths,
     quiet_clock,
     server,
     wait_for_replicas,
@@ -48,7 +49,7 @@ def fingerprint(number: int = 0, said: Classification = HARMFUL, judge: str = ""
 class Machine:
     """A machine with a database of its own and the shared cache."""
 
-    def __init__(self, folder: Path, url: str, timeout_s: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: Path, url: str, timeout_s: float = 20.0, clock: Callable[[], float] = time.monotonic) -> None:
         folder.mkdir()
         self.counters = Counters()
         self.store = Store.open(f"sqlite:///{folder / 'own.sqlite3'}")
@@ -220,17 +221,30 @@ def test_a_wrong_password_is_told_without_it(tmp_path: Path, caplog: pytest.LogC
 
 @pytest.mark.timeout(300)
 def test_a_cluster_loses_no_value_with_a_master(tmp_path: Path) -> None:
-    with cluster(tmp_path / "cluster") as servers, closing(Machine(tmp_path / "a", cluster_url(servers), 1.0)) as one:
-        one.cache.put_all([fingerprint(number) for number in range(1000)], NOW)
-        assert len(one.cache.find_all([content(number) for number in range(1000)], NOW)) == 1000
+    wanted = [content(number) for number in range(1000)]
+    with (
+        cluster(tmp_path / "cluster") as servers,
+        closing(Machine(tmp_path / "patient", cluster_url(servers))) as patient,
+        closing(Machine(tmp_path / "a", cluster_url(servers), 1.0)) as one,
+    ):
+        patient.cache.put_all([fingerprint(number) for number in range(1000)], NOW)
+        assert len(patient.cache.find_all(wanted, NOW)) == 1000
+
+        def meets() -> bool:
+            with suppress(RedisAwayError):
+                return len(one.cache.find_all(wanted, NOW)) == 1000
+            return False
+
+        until("the values", meets)
         masters = masters_of(servers)
         assert all(server.client().dbsize() > 100 for server in masters)
         wait_for_replicas(masters)
+        notice_deaths(servers)
         masters[0].kill()
         begun, found, spent_s = time.monotonic(), 0, quiet_clock()
         while found < 1000 and spent_s() < 20:
             now, asking_s = NOW + 10 * (time.monotonic() - begun), quiet_clock()
-            found = len(one.fingerprints.find_all([content(number) for number in range(1000)], now))
+            found = len(one.fingerprints.find_all(wanted, now))
             assert asking_s() < 8
             time.sleep(0.05)
         assert found == 1000
