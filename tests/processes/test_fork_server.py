@@ -18,8 +18,16 @@ def live() -> None:
 
 
 def fork_server_of_this_process() -> psutil.Process:
-    (found,) = [child for child in psutil.Process().children() if "forkserver" in " ".join(child.cmdline())]
+    (found,) = [child for child in psutil.Process().children() if "forkserver" in _command(child)]
     return found
+
+
+def _command(process: psutil.Process) -> str:
+    """Returns its command; empty for one that has ended, as what an earlier test started may have by now."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def await_replacement(watched: WatchedForkServer) -> None:
