@@ -12,6 +12,7 @@ import pytest
 from gatewayfilter.config import CrawlSettings, Settings
 from gatewayfilter.errors import InspectError
 from gatewayfilter.interfaces import PassedResponse
+from gatewayfilter.processes.inspection import client
 from gatewayfilter.processes.inspection.client import MOST_WAITING, InspectionPool
 from gatewayfilter.processes.inspection.frames import LENGTHS, pack_answer, pack_request, unpack_answer
 from gatewayfilter.wiring import open_store
@@ -39,7 +40,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture
-async def pool(settings: Settings) -> AsyncIterator[InspectionPool]:
+async def pool(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InspectionPool]:
+    monkeypatch.setattr(client, "HANGS_AFTER_S", client.FIRST_ANSWER_S)  # a busy machine judges slowly, and hangs nowhere
     running = InspectionPool(settings)
     running.start()
     yield running
