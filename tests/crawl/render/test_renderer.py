@@ -16,7 +16,9 @@ from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_fakes import FakeFrontier, FakeSink
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
+from tests.crawl.render.real_browser import be_patient
 
+pytestmark = pytest.mark.timeout(300)
 real = pytest.mark.real
 needs_browser = pytest.mark.skipif(bool(can_render()), reason=can_render() or "can render")
 
@@ -25,6 +27,7 @@ needs_browser = pytest.mark.skipif(bool(can_render()), reason=can_render() or "c
 def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
     monkeypatch.setattr(rendering, "SANDBOX", os.geteuid() != 0)
+    be_patient(monkeypatch)
     monkeypatch.setattr("gatewayfilter.crawl.render.renderer.os.geteuid", lambda: 1000)
 
 
@@ -124,7 +127,7 @@ async def test_a_page_that_hangs_is_given_up_and_the_next_is_rendered(
     with pytest.raises(RenderError):
         await browser.render(origin.url("/shop"), SHELL.format(""))
     answers(origin)
-    monkeypatch.setattr(rendering, "TIME_LIMIT_S", 20.0)
+    be_patient(monkeypatch)
     assert "built casino" in await browser.render(origin.url("/shop"), SHELL.format(""))
 
 
@@ -231,7 +234,7 @@ async def test_the_worker_judges_what_the_browser_saw(origin: Origin) -> None:
     origin.answers["/shop"] = reply(SHELL.format("").encode())
     for rule in ("off", "auto"):
         sink = FakeSink()
-        settings = loopback_settings(render=rule)
+        settings = loopback_settings(render=rule, timeout_s=60.0)
         (outcome,) = await ForegroundCrawl(CrawlContext(FakeFrontier(), sink, settings, Counters())).run([origin.url("/shop")])
         assert outcome.status == 200
         assert (b"built casino" in sink.pages[0].body) is (rule == "auto")

@@ -15,9 +15,11 @@ from gatewayfilter.crawl.render.renderer import Renderer, can_render
 from gatewayfilter.interfaces import Page
 from gatewayfilter.telemetry import Counters
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply, serving
+from tests.crawl.render.real_browser import be_patient
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.timeout(300),
     pytest.mark.skipif(bool(can_render()), reason=can_render() or "can render"),
     pytest.mark.skipif(shutil.which("certutil") is None, reason="there is no certutil to make Chromium trust an authority"),
 ]
@@ -30,6 +32,7 @@ SHELL = b"<html><body><div id=root></div><script src=/app.js></script></body></h
 def without_sandbox_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run as root too, to whom Chromium refuses its sandbox; the pages here are ours."""
     monkeypatch.setattr(renderer, "SANDBOX", os.geteuid() != 0)
+    be_patient(monkeypatch)
 
 
 @pytest.fixture
