@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from gatewayfilter.crawl.buffer.evidence_index import EvidenceIndex
+from tests.open_files import open_files
 
 
 def test_what_another_process_writes_anew_takes_the_place_of_what_was_read(tmp_path: Path) -> None:
@@ -45,10 +46,10 @@ def test_pages_are_found_where_they_were_moved_to(tmp_path: Path) -> None:
 
 def test_the_log_is_private_and_no_descriptor_stays_open(tmp_path: Path) -> None:
     index = EvidenceIndex(tmp_path / "pins.jsonl")
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     for number in range(5):
         index.pin(f"a:{number}", 100.0)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not open_files() - before
     assert (tmp_path / "pins.jsonl").stat().st_mode & 0o777 == 0o600
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from gatewayfilter.crawl.buffer import warc_archive as archive_module
 from gatewayfilter.crawl.buffer.warc_archive import WarcArchive, _record
 from gatewayfilter.interfaces import Page
+from tests.open_files import open_files
 
 PAGE = Page(
     "http://a.example/x",
@@ -148,13 +149,13 @@ def test_evidence_that_another_process_moved_is_found(tmp_path: Path, monkeypatc
 
 def test_no_descriptor_stays_open(archive: WarcArchive) -> None:
     reference = archive.keep(PAGE, 1000.0)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     archive.keep(PAGE, 1000.0)
     archive.pin(reference, 2000.0)
     assert archive.read(reference) == PAGE
     assert not archive_module._is_held(archive.folder / "none")
     assert archive_module._is_held(archive.folder / reference.partition(":")[0])
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert not open_files() - before
 
 
 @pytest.mark.parametrize(
