@@ -15,7 +15,26 @@ from gatewayfilter.interfaces import Priority
 from gatewayfilter.urls import parse_url
 from tests.crawl.crawl_origin import Origin, loopback_settings, reply
 
-SLOW_S = 0.05
+SLOW_S = 10.0
+
+
+class Watch:
+    """The fetcher's clock: it moves when an origin is slow, and not when the machine is."""
+
+    def __init__(self) -> None:
+        self.now, self.looks = 0.0, 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return self.now
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    made = Watch()
+    monkeypatch.setattr("gatewayfilter.crawl.fetch.fetcher.time", made)
+    monkeypatch.setattr(politeness, "SLOW_S", SLOW_S)
+    return made
 
 
 def adapting(**changes: object) -> CrawlSettings:
@@ -35,9 +54,13 @@ async def fetch(fetcher: Fetcher, url: str, *, urgent: bool = True) -> int:
     return (await fetcher.fetch(parse_url(url), urgent=urgent, patience_s=0.0)).status
 
 
-async def test_a_slow_origin_is_asked_as_seldom_as_it_answers(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(politeness, "SLOW_S", SLOW_S)
-    origin.answers["/slow"] = slowly(reply(), 2 * SLOW_S)
+async def test_a_slow_origin_is_asked_as_seldom_as_it_answers(origin: Origin, watch: Watch) -> None:
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        watch.now += 2 * SLOW_S
+        writer.write(reply())
+        await writer.drain()
+
+    origin.answers["/slow"] = slow
     origin.answers["/quick"] = reply()
     settings = adapting()
     async with Fetcher(settings, Politeness(settings)) as fetcher:
@@ -52,13 +75,13 @@ async def test_a_slow_origin_is_asked_as_seldom_as_it_answers(origin: Origin, mo
             await fetch(fetcher, origin.url("/quick"), urgent=False)
 
 
-async def test_the_body_is_not_the_host_s_slowness(origin: Origin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(politeness, "SLOW_S", SLOW_S)
-
+async def test_the_body_is_not_the_host_s_slowness(origin: Origin, watch: Watch) -> None:
     async def trickle(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\n")
         await writer.drain()
-        await asyncio.sleep(3 * SLOW_S)
+        while watch.looks < 3:  # noqa: ASYNC110  the third is when the head has come
+            await asyncio.sleep(0.001)
+        watch.now += 3 * SLOW_S
         writer.write(b"end")
         await writer.drain()
 
@@ -70,7 +93,10 @@ async def test_the_body_is_not_the_host_s_slowness(origin: Origin, monkeypatch: 
 
 
 @pytest.mark.parametrize("status", ["429 Too Many", "503 Busy"])
-async def test_a_busy_origin_gets_one_connection_and_a_pause_until_it_is_well(origin: Origin, status: str) -> None:
+async def test_a_busy_origin_gets_one_connection_and_a_pause_until_it_is_well(
+    origin: Origin, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(politeness, "FIRST_PENALTY_S", 20.0)  # more than the machine may stall
     origin.answers["/busy"] = reply(status=status)
     origin.answers["/well"] = slowly(reply(), 0.02)
     settings = adapting(per_host_concurrency=4)
