@@ -76,7 +76,7 @@ def loopback_settings(**changes: object) -> CrawlSettings:
         "allow_networks": ("127.0.0.0/8",),
         "per_host_delay_s": 0.0,
         "per_host_delay_max_s": 0.0,  # a loaded machine is no slow host
-        "timeout_s": 1.0,
+        "timeout_s": 15.0,  # a loaded machine does not fail a page; who wants that sets another
         "max_bytes": 100_000,
         **changes,
     }

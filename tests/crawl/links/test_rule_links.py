@@ -53,7 +53,7 @@ async def test_links_of_harmless_pages_with_a_rule_are_crawled(origin: Origin, t
     origin.answers["/index"] = reply(b'<p>knitting</p><a class=story href="/story/1"> <a href="/about">')
     origin.answers["/story/1"] = reply(b"<p>more knitting</p>")
     RuleFolder(tmp_path / "rules").add(parse_rule("urls = '.*/index'\n[[links]]\ncss = 'a.story'\n", "news"))
-    settings = Settings(data_dir=tmp_path, crawl=loopback_settings(timeout_s=10.0))
+    settings = Settings(data_dir=tmp_path, crawl=loopback_settings(timeout_s=60.0))
     store = Store.open(f"sqlite:///{tmp_path / 'test.sqlite3'}")
     stop = asyncio.Event()
     running = asyncio.create_task(crawl_worker(settings, store, Counters()).run(stop))
