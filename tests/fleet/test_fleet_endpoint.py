@@ -193,7 +193,7 @@ def test_publishers_that_do_not_behave(answer: Callable[[socket.socket], None], 
     began = time.monotonic()
     with (
         answering(answer) as address,
-        closing(Transport(address, "", answer_s=0.5)) as transport,
+        closing(Transport(address, "", answer_s=0.5 if answer is dripping else 60.0)) as transport,
         pytest.raises(TransportError, match=words),
     ):
         transport.manifest("", 1_000)
@@ -232,8 +232,8 @@ def test_a_follower_that_leaves_is_sent_nothing_more(served: Served) -> None:
 
 
 def test_a_report_that_drips_gets_an_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gatewayfilter.fleet.endpoint._BODY_S", 0.1)
-    with connected(served) as connection:
+    with monkeypatch.context() as patch, connected(served) as connection:
+        patch.setattr("gatewayfilter.fleet.endpoint._BODY_S", 0.1)
         connection.sendall(raw_request(served, "/health", "Content-Length: 50\r\n", "POST") + b"{")
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
     with connected(served) as connection:
