@@ -52,7 +52,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 def _send(broker: KafkaBroker, values: list[bytes], topic: str = "spark-in") -> None:
     admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
     for future in admin.create_topics([kafka_admin.NewTopic(topic, 2, 1)]).values():
-        future.result(30)
+        future.result(120)
+    _produce(broker, values, topic)
+
+
+def _produce(broker: KafkaBroker, values: list[bytes], topic: str) -> None:
     producer = kafka.Producer({"bootstrap.servers": broker.address, "acks": "all", "linger.ms": 50})
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=number % 2)
@@ -202,6 +206,8 @@ def test_a_killed_executor_is_replaced_and_each_record_is_decided_once(
         _until(lambda: len(_batches(tmp_path)) >= 2 and len(_executors(job)) == 2, tmp_path, job)
         _executors(job)[0].kill()
         killed, before = time.monotonic(), len(_batches(tmp_path))
+        more = [f"http://h.test/{RECORDS + number}" for number in range(4 * PER_BATCH)]  # all before may be decided by now
+        _produce(broker, [json.dumps({"url": url, "time": 60.0}).encode() for url in more], "executor-in")
         _until(lambda: len(_batches(tmp_path)) >= before + 2, tmp_path, job)  # one may have been under way without it
         words = "Spark executor, one of two | the second micro-batch after it is committed"
         record_property("recovery", f"{words} | {time.monotonic() - killed:.1f}")
