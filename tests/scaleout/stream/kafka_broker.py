@@ -59,17 +59,24 @@ class KafkaBroker:
             )
 
     def start(self) -> None:
-        """Starts it, and waits until it answers."""
+        """Starts it, and waits until clients are told of it: its port is open before its controller lets it lead partitions."""
         self._process = self._run("kafka.Kafka", str(self._config))
         end = time.monotonic() + 180  # a busy machine starts a JVM slowly
         while time.monotonic() < end:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                time.sleep(0.2)
-                continue
-            return
+            if self._is_told_of():
+                return
+            time.sleep(0.2)
         raise AssertionError((self._folder / "log").read_text(encoding="utf-8")[-2000:])
+
+    def _is_told_of(self) -> bool:
+        from confluent_kafka import KafkaException  # noqa: PLC0415  it is an extra
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415
+
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return bool(AdminClient({"bootstrap.servers": self.address}).list_topics(timeout=10).brokers)
+        except (OSError, KafkaException):
+            return False
 
     def kill(self) -> None:
         """Kills it with SIGKILL."""
