@@ -46,7 +46,7 @@ class PublishingProcess:
             "run_fleet(load(options={'data_dir': Path(sys.argv[1])}).settings)"
         )
         self.process = subprocess.Popen([sys.executable, "-c", code, str(self.home)], env=os.environ, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if (self.home / "fleet" / "export" / "manifest").exists() and self.answers():
                 return self.process
@@ -62,7 +62,7 @@ class PublishingProcess:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_one_publisher_and_two_followers(publishing: PublishingProcess, tmp_path
         followers = command(publishing.home, "fleet", "status")["followers"]
         return [(row["name"], (row["report"] or {}).get("fault")) for row in followers] == [("north", "ok"), ("south", "ok")]
 
-    until("reports of followers", reported, 30.0)
+    until("reports of followers", reported, 60.0)
     publishing.end(signal.SIGKILL)
     assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "unreachable"
     command(homes[1], "check", "https://host-7.example/", codes=(1,))
@@ -117,7 +117,7 @@ def test_one_publisher_and_two_followers(publishing: PublishingProcess, tmp_path
         found = command(homes[1], "check", "https://later.example/", codes=(0, 1))
         return bool(found["verdict"]["action"] == "block")
 
-    until("the later rule", followed, 30.0)
+    until("the later rule", followed, 60.0)
     command(publishing.home, "fleet", "follower", "remove", "south")
     assert command(homes[1], "fleet", "pull", codes=(1,))["fault"] == "refused-token"
 
@@ -128,7 +128,7 @@ def test_a_publisher_killed_in_a_transfer_and_a_follower_too(
     home = follow(publishing, tmp_path / "north")
     pull = [sys.executable, "-m", "gatewayfilter.cli", "fleet", "pull", "--data-dir", str(home)]
     with subprocess.Popen(pull, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not any((home / "fleet" / "incoming").glob("*")) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         publishing.end(signal.SIGKILL)
@@ -150,7 +150,7 @@ def test_an_update_of_lists_moves_its_changes(publishing: PublishingProcess, tmp
     publish_hosts(
         SnapshotFolder(publishing.home / "snapshots"), [*HOSTS[50:], *(f"more-{number}.example" for number in range(50))]
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not json.loads((publishing.home / "fleet" / "export" / "state.json").read_bytes())["deltas"]:
         assert time.monotonic() < deadline
         time.sleep(0.1)

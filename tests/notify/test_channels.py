@@ -86,7 +86,7 @@ def test_what_users_wrote_is_one_bounded_line() -> None:
 
 
 def test_a_webhook_is_signed(receiver: HttpReceiver) -> None:
-    WebhookChannel(f"{receiver.url}/hook?a=b", "secret", 5.0, lambda: 77.0).send(compose([request()]))
+    WebhookChannel(f"{receiver.url}/hook?a=b", "secret", 60.0, lambda: 77.0).send(compose([request()]))
     (found,) = receiver.received
     assert found.path == "/hook?a=b"
     expected = hmac.new(b"secret", b"77." + found.body, "sha256").hexdigest()
@@ -99,7 +99,7 @@ def test_a_webhook_is_signed(receiver: HttpReceiver) -> None:
 
 
 def test_ntfy(receiver: HttpReceiver) -> None:
-    NtfyChannel(f"{receiver.url}/topic", "tk_1", 5.0).send(compose([request(client_name="平板")], "http://filter.example"))
+    NtfyChannel(f"{receiver.url}/topic", "tk_1", 60.0).send(compose([request(client_name="平板")], "http://filter.example"))
     (found,) = receiver.received
     assert (found.path, found.headers["authorization"]) == ("/topic", "Bearer tk_1")
     assert found.headers["title"].startswith("=?utf-8?B?")
@@ -111,7 +111,7 @@ def test_ntfy(receiver: HttpReceiver) -> None:
 def test_other_answers_are_failures_and_not_followed(status: int, receiver: HttpReceiver) -> None:
     receiver.statuses = [status]
     with pytest.raises(NotifyError, match=f"HTTP {status}"):
-        WebhookChannel(f"{receiver.url}/token-in-path", "secret", 5.0).send(compose([request()]))
+        WebhookChannel(f"{receiver.url}/token-in-path", "secret", 60.0).send(compose([request()]))
     assert len(receiver.received) == 1
 
 
@@ -137,7 +137,7 @@ def test_nothing_listens() -> None:
     with socket.socket() as held:  # bound, so that no other socket takes the port, and not listening
         held.bind(("127.0.0.1", 0))
         with pytest.raises(NotifyError, match="refused"):
-            NtfyChannel(f"http://127.0.0.1:{held.getsockname()[1]}/x", "", 2.0).send(compose([request()]))
+            NtfyChannel(f"http://127.0.0.1:{held.getsockname()[1]}/x", "", 60.0).send(compose([request()]))
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 def mail_channel(server: SmtpReceiver, security: MailSecurity, context: ssl.SSLContext | None = None) -> MailChannel:
     to = ["parent@example.com", "other@example.com"]
-    return MailChannel(("127.0.0.1", server.port), security, ("me", "pass word"), "filter@example.com", to, 5.0, context)
+    return MailChannel(("127.0.0.1", server.port), security, ("me", "pass word"), "filter@example.com", to, 60.0, context)
 
 
 @pytest.mark.parametrize("security", MailSecurity)
@@ -199,7 +199,7 @@ def test_a_program_gets_the_message(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tmp_path,
         "import json, os, sys\njson.dump([sys.argv[2:], json.load(sys.stdin), dict(os.environ)], open(sys.argv[1], 'w'))\n",
     )
-    CommandChannel(command, 20.0).send(compose([request(client_name="$(reboot); `x`")]))
+    CommandChannel(command, 60.0).send(compose([request(client_name="$(reboot); `x`")]))
     arguments, message, environment = json.loads((tmp_path / "out.json").read_text())
     assert arguments == ["request", "GatewayFilter: $(reboot); `x` asks for games.example"]
     assert message["events"][0]["request"] == 7
@@ -212,7 +212,7 @@ def test_a_program_gets_the_message(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_a_program_that_fails_or_hangs(text: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(NotifyError, match=why):
-        CommandChannel(script(tmp_path, text), 0.5 if "time" in text else 20.0).send(compose([request()]))
+        CommandChannel(script(tmp_path, text), 0.5 if "time" in text else 60.0).send(compose([request()]))
     with pytest.raises(NotifyError, match="cannot be run"):
         CommandChannel(["/no/such/program"], 0.5).send(compose([request()]))
 
@@ -226,8 +226,8 @@ def test_a_test_message() -> None:
 
 
 def test_what_is_not_set_is_not_sent(receiver: HttpReceiver) -> None:
-    WebhookChannel(receiver.url, "", 5.0, lambda: 77.9).send(compose([request()]))
-    NtfyChannel(receiver.url, "", 5.0).send(compose([request()]))
+    WebhookChannel(receiver.url, "", 60.0, lambda: 77.9).send(compose([request()]))
+    NtfyChannel(receiver.url, "", 60.0).send(compose([request()]))
     hook, ntfy = receiver.received
     assert (hook.path, hook.headers["content-type"], hook.headers["x-gatewayfilter-timestamp"]) == ("/", "application/json", "77")
     assert "x-gatewayfilter-signature" not in hook.headers
@@ -237,17 +237,17 @@ def test_what_is_not_set_is_not_sent(receiver: HttpReceiver) -> None:
 
 def test_what_is_sent_as_json_is_ascii_and_a_text_for_ntfy_is_cut_between_characters(receiver: HttpReceiver) -> None:
     message = compose([request(client_name="平板")])
-    WebhookChannel(receiver.url, "", 5.0).send(message)
+    WebhookChannel(receiver.url, "", 60.0).send(message)
     assert receiver.received[0].body.isascii()
     assert json.loads(receiver.received[0].body)["title"] == message.title
     for text, sent in (("平" * 2000, "平" * 1300), ("a" + "平" * 2000, "a" + "平" * 1299), ("a" * 3900, "a" * 3900)):
-        NtfyChannel(receiver.url, "", 5.0).send(replace(message, text=text))
+        NtfyChannel(receiver.url, "", 60.0).send(replace(message, text=text))
         assert receiver.received[-1].body.decode() == sent
 
 
 def test_a_mail_has_the_local_time_and_a_short_subject_and_no_log_in_without_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
     server = SmtpReceiver()
-    channel = MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 5.0)
+    channel = MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 60.0)
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
@@ -266,7 +266,7 @@ def test_a_mail_has_the_local_time_and_a_short_subject_and_no_log_in_without_a_u
 
 def test_a_user_may_have_no_password() -> None:
     server = SmtpReceiver()
-    MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("me", ""), "a@b.example", ["c@d.example"], 5.0).send(
+    MailChannel(("127.0.0.1", server.port), MailSecurity.NONE, ("me", ""), "a@b.example", ["c@d.example"], 60.0).send(
         compose([request()])
     )
     (found,) = server.mails
@@ -293,7 +293,7 @@ def test_why_a_mail_was_not_taken(monkeypatch: pytest.MonkeyPatch, error: Except
     deadline.passed = passed
     monkeypatch.setattr("gatewayfilter.notify.mail_channel.Deadline", lambda _: deadline)
     monkeypatch.setattr("gatewayfilter.notify.mail_channel.socket.create_connection", refuse)
-    channel = MailChannel(("mail.example", 25), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 5.0)
+    channel = MailChannel(("mail.example", 25), MailSecurity.NONE, ("", ""), "a@b.example", ["c@d.example"], 60.0)
     with pytest.raises(NotifyError) as failure:
         channel.send(compose([request()]))
     assert str(failure.value) == f"mail.example did not take the mail: {why}"
@@ -303,7 +303,7 @@ def test_a_program_gets_ascii_in_a_session_of_its_own_at_the_root(tmp_path: Path
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     told = "import json, os, sys\njson.dump([sys.stdin.buffer.read().isascii(), os.getsid(0) == os.getpid(), os.getcwd(), "
     command = script(tmp_path, f"{told}os.environ.get('TZ')], open(sys.argv[1], 'w'))\n")
-    CommandChannel(command, 20.0).send(compose([request(client_name="平板")]))
+    CommandChannel(command, 60.0).send(compose([request(client_name="平板")]))
     assert json.loads((tmp_path / "out.json").read_text()) == [True, True, "/", "Asia/Tokyo"]
 
 

@@ -14,7 +14,7 @@ from gatewayfilter.processes.supervision.child import Child
 
 
 def live() -> None:
-    time.sleep(60)
+    time.sleep(300)
 
 
 def fork_server_of_this_process() -> psutil.Process:
@@ -65,7 +65,7 @@ def test_an_end_is_found_whatever_the_children_come_from(monkeypatch: pytest.Mon
     assert psutil.Process(other.pid).ppid() == ready
     for one in (child, other):
         one.terminate()
-        one.finish(time.monotonic() + 10)
+        one.finish(time.monotonic() + 60)
     assert (child.exit_code, other.exit_code) == (None, -signal.SIGTERM)
 
 
@@ -81,7 +81,7 @@ def test_one_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patched:
         patched.setattr(fork_servers, "_ensure_running", fail)
         fork_server_of_this_process().kill()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not watched.replace_if_ended():
             assert time.monotonic() < deadline
         assert not watched.replace_if_ended()

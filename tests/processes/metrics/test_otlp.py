@@ -102,5 +102,5 @@ def test_the_process_exports_without_listening(receiver: Receiver, tmp_path: Pat
         assert point["asDouble"] == 3.0
     finally:
         process.terminate()
-        process.join(20)
+        process.join(60)
     assert process.exitcode == 0

@@ -105,7 +105,7 @@ class Modules:
         for one in self._running:
             one.send_signal(signal.SIGTERM)
         for one in self._running:
-            assert one.wait(40) in {0, -signal.SIGKILL}
+            assert one.wait(90) in {0, -signal.SIGKILL}
 
     @property
     def none_gave_up(self) -> bool:
@@ -175,14 +175,14 @@ def _poison(broker: KafkaBroker) -> None:
     producer = kafka.Producer({"bootstrap.servers": broker.address})
     for channel in Channel:
         producer.produce(f"gatewayfilter-crawl.{channel}", b"poison")
-    assert producer.flush(30) == 0
+    assert producer.flush(120) == 0
 
 
 def _dead_letters(broker: KafkaBroker) -> int:
     topic = "gatewayfilter-crawl.dead"
     consumer = kafka.Consumer({"bootstrap.servers": broker.address, "group.id": f"look-{time.monotonic()}"})
     try:
-        return sum(consumer.get_watermark_offsets(kafka.TopicPartition(topic, number), 10)[1] for number in range(6))
+        return sum(consumer.get_watermark_offsets(kafka.TopicPartition(topic, number), 60)[1] for number in range(6))
     finally:
         consumer.close()
 

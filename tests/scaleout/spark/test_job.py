@@ -60,7 +60,7 @@ def _produce(broker: KafkaBroker, values: list[bytes], topic: str) -> None:
     producer = kafka.Producer({"bootstrap.servers": broker.address, "acks": "all", "linger.ms": 50})
     for number, value in enumerate(values):
         producer.produce(topic, value, partition=number % 2)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def _job(
@@ -127,7 +127,7 @@ def test_a_task_without_a_broker_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_end_that_the_broker_does_not_tell_of_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a new leader, whose high watermark lags: the offsets were told by the old one."""
     producer = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none"})
-    (mock,) = producer.list_topics(timeout=10).brokers.values()
+    (mock,) = producer.list_topics(timeout=60).brokers.values()
 
     def send(count: int) -> None:
         for number in range(count):
@@ -143,7 +143,7 @@ def test_an_end_that_the_broker_does_not_tell_of_yet_is_waited_for(monkeypatch: 
     late.start()
     assert read(12) == [*range(5, 12)]
     late.join()
-    monkeypatch.setattr(offset_ranges, "SILENT_S", 5.0)
+    monkeypatch.setattr(offset_ranges, "SILENT_S", 10.0)
     with pytest.raises(GatewayFilterError, match="end of partition"):
         read(13)
 
@@ -165,13 +165,13 @@ def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker, 
     """Each transaction ends with a record of its own, which has an offset and is no message."""
     _send(broker, [], "ranges")
     producer = kafka.Producer({"bootstrap.servers": broker.address, "transactional.id": "ranges"})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     for number in range(4):
         producer.begin_transaction()
         for offset in range(10):
             producer.produce("ranges", b"%d" % (number * 11 + offset), partition=1)
-        producer.flush(30)  # an abort would drop what was not sent yet
-        producer.commit_transaction(30) if number != 2 else producer.abort_transaction(30)
+        producer.flush(120)  # an abort would drop what was not sent yet
+        producer.commit_transaction(60) if number != 2 else producer.abort_transaction(60)
 
     def read(begin: int, end: int) -> list[int]:
         parts = list(offset_ranges.read_range(broker.address, offset_ranges.OffsetRange("ranges", 1, begin, end)))
@@ -183,12 +183,12 @@ def test_a_range_of_offsets_is_read_without_its_neighbours(broker: KafkaBroker, 
     assert read(21, 33) == []
     assert read(0, 44) == [*range(10), *range(11, 21), *range(33, 43)]
     with monkeypatch.context() as patch:
-        patch.setattr(offset_ranges, "SILENT_S", 5.0)
+        patch.setattr(offset_ranges, "SILENT_S", 10.0)
         with pytest.raises(GatewayFilterError, match="end of partition"):
             read(40, 45)
     admin = kafka_admin.AdminClient({"bootstrap.servers": broker.address})
     (deleted,) = admin.delete_records([kafka.TopicPartition("ranges", 1, 4)]).values()
-    deleted.result(30)
+    deleted.result(120)
     with pytest.raises(kafka.KafkaException):
         read(0, 10)
 

@@ -49,7 +49,7 @@ class KafkaBroker:
             "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000\n",
             encoding="ascii",
         )
-        self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._config)).wait(60)
+        self._run("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._config)).wait(180)
         self._process: subprocess.Popen[bytes] | None = None
 
     def _run(self, *arguments: str) -> subprocess.Popen[bytes]:

@@ -67,7 +67,7 @@ class Stream:
         for future in admin.create_topics(
             [kafka_admin.NewTopic(f"{self.name}-{end}", 4, 1) for end in ("in", "out", "dead", "counts")]
         ).values():
-            future.result(30)
+            future.result(120)
 
     def send(self, values: Iterator[bytes]) -> None:
         producer = kafka.Producer(
@@ -77,14 +77,14 @@ class Stream:
             producer.produce(f"{self.name}-in", value, partition=number % 4)
             if number % 10_000 == 0:
                 producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
 
     def send_bomb(self) -> None:
         """Sends a batch of 5 kB that would take 150 MB."""
         options = {"compression.type": "zstd", "message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 1_000_000}
         producer = kafka.Producer({"bootstrap.servers": self.broker.address, **options})
         producer.produce(f"{self.name}-in", bytes(150_000_000), partition=0)
-        assert producer.flush(60) == 0
+        assert producer.flush(120) == 0
 
     def read(self, end: str, count: int, timeout_s: float = 180, size: Callable[[Any], int] = lambda _: 1) -> list[Any]:
         """Returns the committed messages of a topic: as many as are expected, and what comes in two seconds more.
@@ -131,7 +131,7 @@ class Stream:
         for worker in self.workers:
             if worker.poll() is None:
                 worker.terminate()
-                assert worker.wait(40) == 0
+                assert worker.wait(90) == 0
 
 
 def _values(count: int) -> Iterator[bytes]:
