@@ -148,11 +148,14 @@ class _Session:
         self._consumer.subscribe([self._topic], on_revoke=self._revoked, on_lost=self._lost)
         commit_at = 0.0
         try:
-            while not stop.is_set() and self._failed is None:
-                await self._take(await asyncio.to_thread(self._poll))
-                if time.monotonic() >= commit_at:
-                    await asyncio.to_thread(self._commit)
-                    commit_at = time.monotonic() + COMMIT_EVERY_S
+            try:
+                while not stop.is_set() and self._failed is None:
+                    await self._take(await asyncio.to_thread(self._poll))
+                    if time.monotonic() >= commit_at:
+                        await asyncio.to_thread(self._commit)
+                        commit_at = time.monotonic() + COMMIT_EVERY_S
+            except KafkaException as error:  # what is in work is finished all the same: begun again, it would be done twice
+                self._failed = self._failed or error
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=GRACE_S)
             if self._failed is not None:

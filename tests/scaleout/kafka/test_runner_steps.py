@@ -296,6 +296,21 @@ async def test_work_is_finished_or_given_up_at_the_end(monkeypatch: pytest.Monke
         assert sorted(library.hooks) == ["on_lost", "on_revoke"]
 
 
+async def test_work_is_finished_when_the_connection_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library([job(7, b"wait")])
+    library.parts.append(kafka.KafkaException(FAULT(FAULT._TRANSPORT, "away")))
+    here = Session(monkeypatch, library)
+    running = asyncio.create_task(here.session.run(asyncio.Event()))
+    await here.work.begun.get()
+    while library.parts:  # noqa: ASYNC110  another thread consumes
+        await asyncio.sleep(0.001)
+    here.work.go_on.set()
+    with pytest.raises(kafka.KafkaException):
+        await running
+    assert library.produced() == [("t.pages", b"wait", b"k", {})]
+    assert library.names()[-2:] == ["purge", "close"]
+
+
 async def test_an_outage_is_told_at_its_begin_and_its_end(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
