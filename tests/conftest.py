@@ -23,7 +23,7 @@ from tests.quick_passwords import full_cost
 
 __all__ = ["full_cost"]
 
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("untimed")
 
 # A shell that runs the tests in the background has them ignore ^C, and what they start would ignore it as well.
