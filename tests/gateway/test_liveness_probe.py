@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from gatewayfilter.gateway.liveness_probe import LINES, LivenessProbe
+from tests.held_ports import HOST, hold_port, port_of
 
 SHORT_S = 0.3
 
@@ -54,10 +55,10 @@ def test_who_only_has_connections_accepted_by_the_kernel_does_not_answer() -> No
 
 
 def test_nobody_listens() -> None:
-    with worker() as port:
-        pass
-    assert LivenessProbe(f"127.0.0.1:{port}", 3_600.0)() is False  # at once, however long it may take
-    assert LivenessProbe(f"[::1]:{port}", 3_600.0)() is False
+    with hold_port() as held:
+        port = port_of(held)
+        assert LivenessProbe(f"{HOST}:{port}", 3_600.0)() is False  # at once, however long it may take
+        assert LivenessProbe(f"[::1]:{port}", 3_600.0)() is False
 
 
 @pytest.mark.parametrize(
